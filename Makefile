@@ -12,15 +12,15 @@ PIP := $(PIP_SHOWN) --quiet
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-long screens check house docs bench bench-spark sim sim-report lock clean
+.PHONY: help run demo test test-long screens check house docs bench bench-spark sim sim-report packages deb image release lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-run: $(VENV)/.run-installed $(VENV)/.console-built $(VENV)/.reports-installed ## run a whole domain: Redis, gateway, worker, forwarder, beat (Ctrl-C stops it)
+run: $(VENV)/.run-installed $(VENV)/.console-built $(VENV)/.reports-installed ## run a whole domain: Redis, gateway, worker, forwarder (Ctrl-C stops it)
 	@exec $(BIN)/python manage.py run
 
-demo: $(VENV)/.run-installed $(VENV)/.console-built ## five domains that carry each other's events; cut, heal, forge, kill by name (Ctrl-C stops them); ARGS=twelve: twelve that nobody wires
+demo: $(VENV)/.run-installed $(VENV)/.console-built ## five domains that carry each other's events; cut, heal, forge, kill by name (Ctrl-C stops them); ARGS=twelve: twelve that nobody wires; ARGS=self: five that administrate themselves
 	@exec $(BIN)/python -m demo $(ARGS)
 
 # Some containers forbid Python to keep compiled modules: each of some hundred processes would compile all of ours again.
@@ -28,7 +28,8 @@ test: $(VENV)/.dev-installed $(VENV)/.console-checkers $(VENV)/.console-built ##
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 5 --dist loadfile $(ARGS)
 
 test-long: $(VENV)/.dev-installed $(VENV)/.console-checkers $(VENV)/.console-built ## run what takes longest: Spark, five domains, the whole API as every role and by random requests
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadfile -m long $(ARGS)
+	@$(MAKE) --no-print-directory $(VENV)/.release-installed || echo "The chart is not tested: its tools could not be installed (see above)."
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadfile -m long $(ARGS)
 
 screens: $(VENV)/.dev-installed $(VENV)/.console-checkers $(VENV)/.console-built ## take pictures of every page of the console for docs/screens
 	@$(BIN)/python -m tests.portal.console.screens $(ARGS)
@@ -67,15 +68,28 @@ sim: $(VENV)/.run-installed ## simulate a federation (ARGS='crash-half --domains
 sim-report: $(VENV)/.dev-installed ## run all bundled scenarios with 5 seeds, hours in all, and write docs/simulation (ARGS='--domains 1000 --seeds 1'); goes on where it stopped
 	@$(BIN)/python manage.py simulation_results $(ARGS)
 
+packages: $(VENV)/.run-installed $(VENV)/.console-built ## build the wheels of client and server into dist/
+	@$(BIN)/python -m deploy.wheels $(ARGS)
+
+deb: $(VENV)/.run-installed $(VENV)/.console-built ## build the Debian package into dist/
+	@$(BIN)/python -m deploy.deb $(ARGS)
+
+image: $(VENV)/.run-installed $(VENV)/.console-built ## build the container image into dist/ (an OCI archive; needs mmdebstrap, no registry)
+	@$(BIN)/python -m deploy.image $(ARGS)
+
+release: $(VENV)/.release-installed $(VENV)/.console-built ## build all packages with bill of materials and checksums into dist/release (ARGS='--key KEY.pem' signs them)
+	@$(BIN)/python -m deploy.release $(ARGS)
+
 lock: $(VENV)/.dev-installed ## write requirements/*.txt anew from requirements/*.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/run.txt requirements/run.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/reports.txt requirements/reports.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/node.txt requirements/node.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/plots.txt requirements/plots.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/dev.txt requirements/dev.in
+	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/release.txt requirements/release.in
 
 clean: ## remove the virtual environment and caches; var/, your data, stays
-	rm -rf $(VENV) $(CONSOLE)/node_modules portal/static/portal/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench/work client/*.egg-info
+	rm -rf $(VENV) $(CONSOLE)/node_modules portal/static/portal/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench/work dist client/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.made:
@@ -101,6 +115,11 @@ $(VENV)/.dev-installed: requirements/dev.txt requirements/run.txt client/pyproje
 	@$(PIP) install -r requirements/dev.txt || $(INSTALL_FAILED)
 	@$(PIP) install --no-deps --no-build-isolation -e client
 	@touch $@ $(VENV)/.run-installed
+
+$(VENV)/.release-installed: requirements/release.txt $(VENV)/.run-installed
+	@echo "Installing what a release needs (requirements/release.txt): 0.15 GiB, once ..."
+	@$(PIP) install -r requirements/release.txt
+	@touch $@
 
 # Reports need PySpark, 0.4 GiB, which is of no use without Java 17 or newer: it is installed where there is one. Where there is
 # none the target stays undone, so that the next start looks again; a domain without reports is whole otherwise.

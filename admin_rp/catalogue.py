@@ -17,7 +17,8 @@ from eventing.core.container import per_process
 from eventing.intakes import events as intakes
 from eventing.membership import events as overlay
 from eventing.membership import map_events as overlay_map
-from eventing.operations.events import actions, alarms, load
+from eventing.operations.events import actions, alarms, draining, load
+from eventing.operations.placement import events as placement
 from eventing.outbox.kind import DOMAIN, OVERLAY, RP, EventKind
 from eventing.peering.events import acquaintances, peers, trust
 from eventing.replication import events as replicas
@@ -45,6 +46,8 @@ _PARTS = (
     load,
     actions,
     alarms,
+    draining,
+    placement,
     reports,
 )
 CATALOGUE: Mapping[str, EventKind] = {kind: what for part in _PARTS for kind, what in part.KINDS.items()}

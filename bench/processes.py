@@ -14,17 +14,37 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 SERVER_CORE = 0
 LOAD_CORE = 1
 PORTS = range(18_000, 32_000)
 FILES_WANTED = 20_000  # per process: 10,000 sessions and room
+PSS_READINGS = 12
 REST_S = 0.5  # without CPU use: a server has started
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 10.0
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True, slots=True)
+class IdleCosts:
+    """What processes cost in an idle time.
+
+    Attributes:
+        processes: their number at the end.
+        pss_bytes: their proportional set sizes, the median of some readings.
+        cpu_ms_per_s: processor time, user and system, of a core.
+        wakeups_per_s: voluntary context switches of all threads.
+    """
+
+    processes: int
+    pss_bytes: float
+    cpu_ms_per_s: float
+    wakeups_per_s: float
 
 
 class CannotStart(Exception):
@@ -147,6 +167,10 @@ class ServerProcesses:
         """Return the CPU seconds, user and system, of all processes since their start."""
         return self.cpu_of(self.pids())
 
+    def family(self) -> list[int]:
+        """Return every process that was started here, and those below it."""
+        return [pid for _, process in self._running for pid in _family(process.pid)]
+
     @staticmethod
     def cpu_of(pids: Sequence[int]) -> float:
         """Return the CPU seconds of these processes, and of their ended children."""
@@ -168,14 +192,52 @@ class ServerProcesses:
             process.wait()
 
 
+def idle_costs(family: Callable[[], Sequence[int]], seconds: float) -> IdleCosts:
+    """Measure processes that are left alone for some seconds.
+
+    Args:
+        family: the processes; asked again for each reading, because short-lived ones are memory, too.
+    """
+    began, cpu_s, wakeups = time.monotonic(), ServerProcesses.cpu_of(family()), sum(map(_wakeups, family()))
+    readings = []
+    for _ in range(PSS_READINGS):
+        time.sleep(seconds / PSS_READINGS)
+        readings.append(sum(map(pss_of, family())))
+    elapsed_s = time.monotonic() - began
+    found = family()
+    return IdleCosts(
+        len(found),
+        median(readings),
+        (ServerProcesses.cpu_of(found) - cpu_s) * 1000 / elapsed_s,
+        (sum(map(_wakeups, found)) - wakeups) / elapsed_s,
+    )
+
+
+def pss_of(pid: int) -> int:
+    """Return the proportional set size of one process, in bytes; 0 if it has ended."""
+    try:
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in rollup.splitlines() if line.startswith("Pss:")), 0)
+
+
+def _wakeups(pid: int) -> int:
+    found = 0
+    for status in Path(f"/proc/{pid}/task").glob("*/status"):
+        with contextlib.suppress(OSError):  # a thread that ended
+            lines = status.read_text().splitlines()
+            found += sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
+    return found
+
+
 def _family(pid: int) -> list[int]:
+    """Return a process and those below it, whichever of its threads started them."""
     family = [pid]
     for member in family:
-        try:
-            children = Path(f"/proc/{member}/task/{member}/children").read_text()
-        except OSError:
-            continue
-        family += [int(child) for child in children.split()]
+        for children in Path(f"/proc/{member}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                family += [int(child) for child in children.read_text().split()]
     return family
 
 

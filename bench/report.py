@@ -92,6 +92,14 @@ _COLUMNS: dict[str, list[tuple[str, str, str]]] = {
         ("growth_mib", "growth MiB", ",.1f"),
         ("subscriptions_mib", "of subscriptions", ",.1f"),
     ],
+    "idle-domain": [
+        ("processes", "processes", ",.0f"),
+        ("pss_mib", "MiB", ",.0f"),
+        ("cpu_ms_per_s", "ms/s of a core", ",.1f"),
+        ("wakeups_per_s", "wake-ups/s", ",.0f"),
+        ("first_publish_ms", "first publish ms", ",.1f"),
+        ("start_s", "start s", ",.1f"),
+    ],
 }
 TITLES = {
     "fanout": "Fan-out to WebSocket sessions of one RP",
@@ -104,6 +112,7 @@ TITLES = {
     "forwarded-many": "Many RPs between two domains, against one at the same rate",
     "console": "The live console",
     "push": "Push to endpoints of subscribers",
+    "idle-domain": "A whole domain in which nothing happens",
 }
 LATEST = "latest"
 _COLOURS = {"herald": "#c0392b", "nchan": "#2c7a3f", "nats": "#2b5fa8", "channels": "#8a6d3b"}

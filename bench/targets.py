@@ -46,6 +46,11 @@ PUSH_GROWTH_MIB_MAX = 64.0  # of the deliverer, by one event to 10,000 endpoints
 PUSH_DEAD_RATIO_MAX = 1.5  # p99 of 100 good endpoints beside 1,000 dead ones, against none dead
 PUSH_IDLE_P99_MS_MAX = 150.0
 
+SMALL_PSS_MIB_MAX = 150.0  # a whole domain with Redis in the profile small, in which nothing happens
+SMALL_IDLE_MS_MAX = 10.0  # of processor time a second
+SMALL_PUBLISH_MS_MAX = 20.0  # the first one after a minute
+START_S_MAX = 3.0
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -125,6 +130,8 @@ def _own(row: BenchMeasurement) -> Iterator[Check]:
         yield from _console(row)
     elif row.scenario == "push":
         yield from _push(row)
+    elif row.scenario == "idle-domain":
+        yield from _idle_domain(row)
 
 
 def _federation(row: BenchMeasurement) -> Iterator[Check]:
@@ -159,6 +166,15 @@ def _push(row: BenchMeasurement) -> Iterator[Check]:
         yield _at_most(f"{what}: p99 against none dead", values["ratio"], PUSH_DEAD_RATIO_MAX, "times")
     elif "idle" in row.case:
         yield _at_most(f"{what}: p99 to the first byte", values["p99_ms"], PUSH_IDLE_P99_MS_MAX, "ms")
+
+
+def _idle_domain(row: BenchMeasurement) -> Iterator[Check]:
+    values, what = row.values, f"idle domain, {row.case}"
+    if row.case.endswith("small"):
+        yield _at_most(f"{what}: memory", values["pss_mib"], SMALL_PSS_MIB_MAX, "MiB")
+        yield _at_most(f"{what}: processor time", values["cpu_ms_per_s"], SMALL_IDLE_MS_MAX, "ms/s")
+        yield _at_most(f"{what}: first publish", values["first_publish_ms"], SMALL_PUBLISH_MS_MAX, "ms")
+        yield _at_most(f"{what}: start to ready", values["start_s"], START_S_MAX, "s")
 
 
 def _console(row: BenchMeasurement) -> Iterator[Check]:

@@ -1,5 +1,6 @@
 """`python -m demo`: start five domains, show their state, carry out typed commands, stop everything. `python -m demo twelve`: an act with
-twelve domains that nobody wires (demo/unwired.py).
+twelve domains that nobody wires (demo/unwired.py). `python -m demo self`: five that place replicas and move readers and homes by themselves
+(demo/self_administered.py).
 
 The five domains are complete `make run` with separate data in a temporary folder, in a ring with one chord. They are
 started, cut and killed by demo/harness/network.py, and read over their public interfaces only.
@@ -17,7 +18,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from demo import unwired
+from demo import self_administered, unwired
 from demo.acts import Acts, Unknown
 from demo.network import Five
 from demo.observer import Observer
@@ -39,9 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "act",
         nargs="?",
-        choices=("five", "twelve"),
+        choices=("five", "twelve", "self"),
         default="five",
-        help="five domains in a ring, or twelve that nobody wires (default: five)",
+        help="five domains in a ring, twelve that nobody wires, or five that administrate themselves (default: five)",
     )
     parser.add_argument("--folder", type=Path, help="folder for the domains' data, which is kept (default: temporary)")
     chosen = parser.parse_args(arguments)
@@ -50,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = chosen.folder or Path(temporary)
         if chosen.act == "twelve":
             return unwired.run(folder, _say)
+        if chosen.act == "self":
+            return self_administered.run(folder, _say)
         five = Five(folder, _say)
         try:
             five.start(chosen.every_s)

@@ -10,6 +10,7 @@ import httpx
 
 from demo.forger import forge
 from demo.harness.network import Network, ring
+from demo.home_acts import HomeActs
 from demo.monitors import Monitor
 from eventing.core.events.feeds import Feed
 
@@ -113,6 +114,10 @@ class Five:
             )
             told.append(f"{neighbour} an event of {victim} (answer {status})")
         return f"{name} forges: it sends " + ", ".join(told) + "."
+
+    def home_acts(self, say: Callable[[str], None]) -> HomeActs:
+        """Return the acts about the home of the RP."""
+        return HomeActs(self._network, self.rp, say)
 
     def lift(self, name: str) -> list[str]:
         """Have the administrators of all domains that have quarantined `name` lift the quarantine; return which did."""

@@ -13,7 +13,7 @@ from demo.snapshot import DomainView, LinkSnapshot, Snapshot
 
 NEWS_SHOWN = 10
 PLAIN_EVERY_S = 5.0
-HELP = "cut NAME, heal NAME, forge NAME, kill NAME, start NAME, lift NAME, quit"
+HELP = "cut NAME, heal NAME, forge NAME, kill NAME, start NAME, lift NAME, drain NAME, undrain NAME, lose NAME, quit"
 _SAVE, _RESTORE, _HOME, _CLEAR_LINE, _CLEAR_BELOW = "\x1b7", "\x1b8", "\x1b[H", "\x1b[K", "\x1b[J"
 
 

@@ -14,5 +14,7 @@ class EventingConfig(AppConfig):
     def ready(self) -> None:
         """Connect the subjects with each other."""
         from eventing.composition import connect  # the subjects' models are loaded only now
+        from eventing.sql.among import among_register
 
+        among_register()
         connect()

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import eventing.access.ports
 import eventing.membership.ports
+import eventing.operations.placement.ports
 import eventing.outbox.ports
 import eventing.peering.ports
+import eventing.replication.ports
 import eventing.rest.ports
 import eventing.rps.ports
 import eventing.subscriptions.ports
@@ -17,21 +19,27 @@ from eventing.access.verification import request_users
 from eventing.intakes.services.intakes import intakes_rp_ends
 from eventing.membership.selectors import directory as overlay_directory
 from eventing.membership.wire import endpoint as overlay
-from eventing.operations.selectors import lease_notices, own_load
-from eventing.operations.services.alarms import alarms_rp_ends
+from eventing.operations.placement.services import invitations
+from eventing.operations.selectors import draining, lease_notices, own_load
+from eventing.operations.services.alarms import alarms_rp_ends, homes_contradicted
 from eventing.operations.services.losses import subscription_ended
 from eventing.peering import peer_documents
 from eventing.peering.selectors import domain_documents, token_issuers
 from eventing.peering.wire import endpoints, hello
 from eventing.replication.forwarding import inbound, wakeups
+from eventing.replication.homes import handler as homes
+from eventing.replication.homes import votes
 from eventing.replication.joining import announcements, handler, presenters
+from eventing.replication.loads import handler as loads
 from eventing.replication.paths import handler as paths
 from eventing.replication.regions import handler as regions
+from eventing.replication.reliability import knowledge
 from eventing.replication.selectors import replicas
 from eventing.replication.services import conduct
 from eventing.replication.services.replica_admissions import replicas_reconsider
 from eventing.replication.services.replica_ends import participation_end
 from eventing.replication.services.sealing import seals_next
+from eventing.reports.selectors import placement_advice
 from eventing.rps.selectors import quotas as rp_quotas
 from eventing.store import peer_state
 from eventing.subscriptions.push.selectors import endpoints_able
@@ -72,6 +80,8 @@ def _peering() -> None:
 
 
 def _membership() -> None:
+    eventing.membership.ports.links_measured.connect(knowledge.links_measured)
+    eventing.membership.ports.route_participants.connect(knowledge.route_participants)
     endpoints.handle("overlay", overlay.overlay)
     endpoints.handle("sponsor", overlay.sponsor)
     eventing.peering.ports.overlay_keys.connect(overlay.overlay_keys)
@@ -93,10 +103,15 @@ def _subscriptions() -> None:
 
 def _operations() -> None:
     eventing.rps.ports.rp_ending.connect(alarms_rp_ends)
+    eventing.replication.ports.homes_contradicted.connect(homes_contradicted)
     eventing.subscriptions.ports.subscription_ending.connect(subscription_ended)
     eventing.rps.ports.lease_notice.connect(lease_notices.rp_notice)
     eventing.subscriptions.ports.lease_notice.connect(lease_notices.subscription_notice)
     eventing.membership.ports.own_load.connect(own_load.own_load)
+    eventing.replication.ports.draining.connect(draining.draining)
+    eventing.subscriptions.ports.draining.connect(draining.draining)
+    eventing.replication.ports.invitation_decide.connect(invitations.invitation_decide)
+    eventing.operations.placement.ports.placement_advice.connect(placement_advice.placement_advice)
 
 
 def _replication() -> None:
@@ -116,8 +131,12 @@ def _replication() -> None:
     endpoints.handle("join", handler.join)
     endpoints.handle("leave", handler.leave)
     endpoints.handle("invite", handler.invite)
+    endpoints.handle("home", homes.home)
+    endpoints.handle("release", handler.release)
+    endpoints.handle("elect", votes.elect)
     endpoints.handle("region", regions.region)
     endpoints.handle("path", paths.path)
+    endpoints.handle("load", loads.load)
     eventing.rps.ports.replicas_shown.connect(presenters.replicas_shown)
 
 

@@ -12,7 +12,16 @@ from eventing.membership.models import (
     OverlayLink,
     OverlayMembership,
 )
-from eventing.operations.models import Alarm
+from eventing.operations.models import Alarm, DomainDrain
+from eventing.operations.notification.models import AlarmNotice, ContactPoint
+from eventing.operations.placement.models import (
+    InvitationReceived,
+    PlacedReplicaRow,
+    PlacementBounds,
+    PlacementDecision,
+    PlannerRecord,
+    StandingPolicy,
+)
 from eventing.outbox.models import OutboxEntry
 from eventing.peering.models import (
     Acquaintance,
@@ -24,7 +33,16 @@ from eventing.peering.models import (
     PeerDelivery,
     Quarantine,
 )
-from eventing.replication.models import ReplicaAdmission, ReplicaEnd, ReplicaLink, SealHead
+from eventing.periodic.models import PeriodicTask
+from eventing.replication.models import (
+    ElectorState,
+    HomeConsent,
+    HomeProof,
+    ReplicaAdmission,
+    ReplicaEnd,
+    ReplicaLink,
+    SealHead,
+)
 from eventing.reports.models import ReportRun
 from eventing.rest.idempotency_model import IdempotencyRecord
 from eventing.rps.models import DomainWatches, RendezvousPoint
@@ -34,16 +52,23 @@ from eventing.subscriptions.push.models import PushDeadLetter, PushEndpoint
 __all__ = [
     "Acquaintance",
     "Alarm",
+    "AlarmNotice",
     "AuditEntry",
+    "ContactPoint",
     "DirectoryDomain",
     "DomainDocument",
+    "DomainDrain",
     "DomainKey",
     "DomainWatches",
+    "ElectorState",
     "Evidence",
     "EvidenceSpread",
     "GrantedSponsorship",
+    "HomeConsent",
+    "HomeProof",
     "IdempotencyRecord",
     "Intake",
+    "InvitationReceived",
     "Misbehaviour",
     "OutboxEntry",
     "OverlayFounder",
@@ -51,6 +76,11 @@ __all__ = [
     "OverlayMembership",
     "Peer",
     "PeerDelivery",
+    "PeriodicTask",
+    "PlacedReplicaRow",
+    "PlacementBounds",
+    "PlacementDecision",
+    "PlannerRecord",
     "PolicyIssuer",
     "PushDeadLetter",
     "PushEndpoint",
@@ -63,5 +93,6 @@ __all__ = [
     "Revocation",
     "SealHead",
     "SharedSubscription",
+    "StandingPolicy",
     "Subscription",
 ]

@@ -10,6 +10,7 @@ from eventing.access.api.delegation import BiscuitsView
 from eventing.access.api.keys import KeyRetirementsView, KeyRotationsView, KeysView
 from eventing.access.api.revocations import RevocationsView, RevocationView
 from eventing.access.api.tokens import TokensView
+from eventing.asyncapi import AsyncApiView
 from eventing.audit.api.audit import AuditExportView, AuditListView
 from eventing.intakes.api.intakes import IntakeRenewalView, IntakeView, RendezvousPointIntakesView
 from eventing.membership.api.overlay import (
@@ -22,10 +23,33 @@ from eventing.membership.api.overlay import (
     OverlayView,
 )
 from eventing.openapi import SchemaView
-from eventing.operations.api.alarms import AlarmAcknowledgementsView, AlarmsView, DomainWatchesView
+from eventing.operations.api.alarms import (
+    AlarmAcknowledgementsView,
+    AlarmMutesView,
+    AlarmsView,
+    AlarmUnmutesView,
+    DomainWatchesView,
+)
+from eventing.operations.api.draining import DrainPreviewView, DrainView
 from eventing.operations.api.limits import LimitsView
 from eventing.operations.api.listings import EndpointsView, LeasesView, NameTreeView, SubscriptionsView
 from eventing.operations.api.sessions import SessionDisconnectionsView, SessionsView, SessionView
+from eventing.operations.notification.api.contact_points import (
+    ContactPointsView,
+    ContactPointTestsView,
+    ContactPointView,
+)
+from eventing.operations.placement.api.plan import (
+    DecisionApprovalView,
+    DecisionRejectionView,
+    DecisionsView,
+    DecisionView,
+    InvitationsView,
+    PlanLoadsView,
+    PlanOfRpView,
+    PlanPreviewView,
+    PlanView,
+)
 from eventing.peering.api.evidence import EvidenceListView, EvidenceView
 from eventing.peering.api.misbehaviour import MisbehaviourView, QuarantinesView, QuarantineView
 from eventing.peering.api.peer_operating import PeerRenewalView
@@ -44,9 +68,13 @@ from eventing.replication.api.deliveries import (
     PeerRetriesView,
     SpreadView,
 )
+from eventing.replication.api.home_list import HomesView
+from eventing.replication.api.homes import RendezvousPointMoveView, RendezvousPointSuccessionView
 from eventing.replication.api.paths import EventPathView
 from eventing.replication.api.proofs import EventProofView
+from eventing.replication.api.reliability import ReliabilityView
 from eventing.replication.api.replicas import RendezvousPointReplicasView, ReplicasView, ReplicaView
+from eventing.replication.api.routes import RoutesOfRpView, RoutesView
 from eventing.reports.api.reports import ReportsView, ReportTablesView, ReportView
 from eventing.rest.problems import unknown_path
 from eventing.rps.api.operating import RendezvousPointPauseView, RendezvousPointResumptionView, RendezvousPointTrimView
@@ -92,9 +120,17 @@ register_converter(ReferenceBeforeAction, "reference_before_action")
 
 urlpatterns = [
     path("schema", SchemaView.as_view(), name="schema"),
+    path("asyncapi", AsyncApiView.as_view(), name="asyncapi"),
+    path("drain", DrainView.as_view(), name="drain"),
+    path("drain/preview", DrainPreviewView.as_view(), name="drain-preview"),
     path("limits", LimitsView.as_view(), name="limits"),
     path("alarms", AlarmsView.as_view(), name="alarms"),
     path("alarms/<str:alarm_id>/acknowledge", AlarmAcknowledgementsView.as_view(), name="alarm-acknowledgements"),
+    path("alarms/<str:alarm_id>/mute", AlarmMutesView.as_view(), name="alarm-mutes"),
+    path("alarms/<str:alarm_id>/unmute", AlarmUnmutesView.as_view(), name="alarm-unmutes"),
+    path("contact-points", ContactPointsView.as_view(), name="contact-points"),
+    path("contact-points/<str:contact_point>", ContactPointView.as_view(), name="contact-point"),
+    path("contact-points/<str:contact_point>/test", ContactPointTestsView.as_view(), name="contact-point-tests"),
     path("watches", DomainWatchesView.as_view(), name="watches"),
     path("audit", AuditListView.as_view(), name="audit"),
     path("audit/export", AuditExportView.as_view(), name="audit-export"),
@@ -138,6 +174,18 @@ urlpatterns = [
     path("reports/<str:run_id>", ReportView.as_view(), name="report"),
     path("reports/<str:run_id>/table/<str:table>", ReportTablesView.as_view(), name="report-table"),
     path("replicas", ReplicasView.as_view(), name="replicas"),
+    path("plan", PlanView.as_view(), name="plan"),
+    path("plan/decisions", DecisionsView.as_view(), name="plan-decisions"),
+    path("plan/decisions/<str:decision>", DecisionView.as_view(), name="plan-decision"),
+    path("plan/decisions/<str:decision>/approve", DecisionApprovalView.as_view(), name="plan-decision-approval"),
+    path("plan/decisions/<str:decision>/reject", DecisionRejectionView.as_view(), name="plan-decision-rejection"),
+    path("plan/invitations", InvitationsView.as_view(), name="plan-invitations"),
+    path("plan/preview", PlanPreviewView.as_view(), name="plan-preview"),
+    path("plan/loads", PlanLoadsView.as_view(), name="plan-loads"),
+    path("plan/homes", HomesView.as_view(), name="plan-homes"),
+    path("plan/routes", RoutesView.as_view(), name="plan-routes"),
+    path("plan/routes/<reference:reference>", RoutesOfRpView.as_view(), name="plan-routes-of-rp"),
+    path("plan/rps/<reference:reference>", PlanOfRpView.as_view(), name="plan-of-rp"),
     path("replicas/<str:reference>", ReplicaView.as_view(), name="replica"),
     path("revocations", RevocationsView.as_view(), name="revocations"),
     path("revocations/<str:revocation_id>", RevocationView.as_view(), name="revocation"),
@@ -150,7 +198,14 @@ urlpatterns = [
     path("rps/<reference_before_action:reference>/trim", RendezvousPointTrimView.as_view(), name="rp-trim"),
     path("rps/<reference_before_action:reference>/path", EventPathView.as_view(), name="rp-path"),
     path("rps/<reference_before_action:reference>/proof", EventProofView.as_view(), name="rp-proof"),
+    path("rps/<reference_before_action:reference>/reliability", ReliabilityView.as_view(), name="rp-reliability"),
     path("rps/<reference_before_action:reference>/renew", RendezvousPointRenewalView.as_view(), name="rp-renewal"),
+    path("rps/<reference_before_action:reference>/move", RendezvousPointMoveView.as_view(), name="rp-move"),
+    path(
+        "rps/<reference_before_action:reference>/succession",
+        RendezvousPointSuccessionView.as_view(),
+        name="rp-succession",
+    ),
     path("rps/<reference_before_action:reference>/replicas", RendezvousPointReplicasView.as_view(), name="rp-replicas"),
     path("rps/<reference_before_action:reference>/spread", SpreadView.as_view(), name="rp-spread"),
     path(

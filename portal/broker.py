@@ -1,4 +1,4 @@
-"""Connection of Celery's processes to their broker, the domain's Redis, made to survive any outage of Redis.
+"""Connection of Celery's processes to their broker, made to survive any outage of the broker. What follows is about Redis.
 
 Kombu's own transport fails in two ways when a connection is lost:
 
@@ -39,6 +39,10 @@ TRANSPORT_OPTIONS: dict[str, Any] = {
     "health_check_interval": HEALTH_CHECK_S,
 }
 
+HEARTBEAT_S = 10
+"""Seconds between two heartbeats with RabbitMQ; two that are missed end the connection."""
+AMQP_OPTIONS: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT_S, "confirm_publish": True}
+
 logger = logging.getLogger(__name__)
 
 
@@ -64,10 +68,10 @@ class QoS(redis.QoS):
             super().reject(delivery_tag, requeue=requeue)
 
 
-class BrokerChannel(redis.Channel):
-    """Channel that raises a connection error when it is used after the loss of its connection."""
+class _ClosedIsLost:
+    """Part of a channel: its use after the loss of its connection raises a connection error."""
 
-    QoS = QoS
+    QoS: Any = QoS
 
     def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
         if _is_closed(self):
@@ -76,10 +80,24 @@ class BrokerChannel(redis.Channel):
         return found
 
 
+class BrokerChannel(_ClosedIsLost, redis.Channel):
+    """Channel to a Redis."""
+
+
+class SentinelBrokerChannel(_ClosedIsLost, redis.SentinelChannel):
+    """Channel to the Redis that Sentinels name."""
+
+
 class Transport(redis.Transport):
     """Kombu's transport with the channels of this module."""
 
     Channel = BrokerChannel
+
+
+class SentinelTransport(redis.SentinelTransport):
+    """The same by Sentinels."""
+
+    Channel = SentinelBrokerChannel
 
 
 class BrokerConnection(kombu.Connection):
@@ -99,3 +117,4 @@ class Broker(AMQP):
 def transport_set() -> None:
     """Register the transport with kombu for every Redis URL of this process."""
     TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "portal.broker:Transport"))
+    TRANSPORT_ALIASES["sentinel"] = "portal.broker:SentinelTransport"

@@ -14,11 +14,16 @@ from django.conf import settings
 from django.contrib.staticfiles.storage import StaticFilesStorage
 
 from eventing.core.container import per_process
+from portal.installation import from_source
 
 FOLDER = Path(__file__).resolve().parent / "static" / "portal" / "dist"
 PREFIX = "portal/dist/"
 NOT_BUILT = "The console's scripts and styles are not built."
-HOW_TO_BUILD = "Stop the domain and start it with make run, or run: make .venv/.console-built"
+HOW_TO_BUILD = (
+    "Stop the domain and start it with make run, or run: make .venv/.console-built"
+    if from_source()
+    else "Install the server anew: its wheel contains them"
+)
 
 
 def manifest() -> dict[str, str]:

@@ -1,4 +1,5 @@
-"""The Celery application: `portal.celery:app`. Broker is the domain's Redis; there are no results, tasks report in the log.
+"""The Celery application: `portal.celery:app`. Broker is the domain's Redis, or the server that HERALD_BROKER_URL names, which may
+lose everything; there are no results, tasks report in the log.
 
 A task is acknowledged when it is done, so one that a killed worker left is handed out again after the visibility
 timeout; every task is safe to run twice and ends well before (workers/tasks.py).
@@ -14,30 +15,41 @@ import django
 from celery import Celery
 
 from eventing.conf import config
-from portal.broker import TRANSPORT_OPTIONS, transport_set
-from workers.schedule import BEAT_SCHEDULE, FORWARD, FORWARD_QUEUE, VISIBILITY_TIMEOUT_S
+from eventing.core.brokers import BrokerAddress, broker_address
+from portal.broker import AMQP_OPTIONS, HEARTBEAT_S, TRANSPORT_OPTIONS, transport_set
+from workers.schedule import FORWARD, FORWARD_QUEUE, VISIBILITY_TIMEOUT_S
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 django.setup()
 
 
-def broker_url(redis_url: str) -> str:
-    """Return the URL of the Redis in use in Celery's form."""
-    return redis_url.replace("unix://", "redis+socket://", 1) if redis_url.startswith("unix://") else redis_url
+def broker_in_use() -> BrokerAddress:
+    """Return the address of the broker: the configured one, else that of the domain's Redis. Raises ConfigError."""
+    found = config()
+    if found.broker_url:
+        return broker_address("HERALD_BROKER_URL", found.broker_url)
+    return broker_address("HERALD_REDIS_URL", found.effective_redis_url)
+
+
+def transport_options(address: BrokerAddress) -> dict[str, Any]:
+    """Return kombu's options of connections to a broker."""
+    if address.kind == "amqp":
+        return AMQP_OPTIONS
+    sentinels = {"master_name": address.master} if address.master else {}
+    prefix = f"herald:{config().domain}:celery:"  # other domains, and the data plane's keys, may be in the same Redis
+    return {**TRANSPORT_OPTIONS, "visibility_timeout": VISIBILITY_TIMEOUT_S, "global_keyprefix": prefix, **sentinels}
 
 
 def settings() -> dict[str, Any]:
     """Return Celery's settings, derived from the domain's settings."""
+    address = broker_in_use()
     return {
-        "broker_url": broker_url(config().effective_redis_url),
-        "broker_transport_options": {
-            **TRANSPORT_OPTIONS,
-            "visibility_timeout": VISIBILITY_TIMEOUT_S,
-            "global_keyprefix": f"herald:{config().domain}:celery:",  # the data plane's keys are in the same Redis
-        },
+        "broker_url": address.url,
+        "broker_transport_options": transport_options(address),
+        "broker_heartbeat": HEARTBEAT_S,
         "broker_connection_retry": True,
         "broker_connection_retry_on_startup": True,
-        "broker_connection_max_retries": None,  # a worker outlives any outage of Redis
+        "broker_connection_max_retries": None,  # a worker outlives any outage of the broker
         "task_ignore_result": True,
         "task_serializer": "json",
         "accept_content": ["json"],
@@ -48,14 +60,11 @@ def settings() -> dict[str, Any]:
         "worker_cancel_long_running_tasks_on_connection_loss": True,
         "worker_hijack_root_logger": False,
         "timezone": "UTC",
-        "beat_schedule": BEAT_SCHEDULE,
-        "beat_schedule_filename": str(config().data_path / "beat-schedule"),
-        "beat_max_loop_interval": 1,
     }
 
 
 # Lines for every task sent, received and done, several a second, would bury what matters and grow without bound.
-_CHATTY = ("celery.beat", "celery.worker.strategy", "celery.app.trace")
+_CHATTY = ("celery.worker.strategy", "celery.app.trace")
 
 transport_set()
 app = Celery("herald", amqp="portal.broker:Broker")

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from portal.accounts.models import ConsoleSession, ExternalIdentity, LoginAttempts, LoginLink
+from portal.accounts.models import ConsoleSession, DeviceLogin, ExternalIdentity, LoginAttempts, LoginLink
 
-__all__ = ["ConsoleSession", "ExternalIdentity", "LoginAttempts", "LoginLink"]
+__all__ = ["ConsoleSession", "DeviceLogin", "ExternalIdentity", "LoginAttempts", "LoginLink"]

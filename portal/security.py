@@ -126,7 +126,12 @@ def _files(config: Config) -> list[Weakness]:
 
 def _stores(config: Config) -> list[Weakness]:
     found = []
-    for name, url in (("HERALD_DATABASE_URL", config.database_url), ("HERALD_REDIS_URL", config.redis_url)):
+    for name, url in (
+        ("HERALD_DATABASE_URL", config.database_url),
+        ("HERALD_MIGRATION_DATABASE_URL", config.migration_database_url),
+        ("HERALD_BROKER_URL", config.broker_url),
+        ("HERALD_REDIS_URL", config.redis_url),
+    ):
         try:
             parts = urlsplit(url)
             host, user, password = parts.hostname or "", parts.username or "", unquote(parts.password or "")

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from eventing.core.config import Config
 from eventing.core.errors import ConfigError
+from eventing.telemetry.folder import process_name
+from portal.database import database_settings
+from portal.installation import ROOT, from_source
 from portal.logs.log_lines import formatter
+from portal.machine_size import machine_size
 
-HERALD = Config.from_env(os.environ)
-BASE_DIR = Path(__file__).resolve().parent.parent
+HERALD = Config.from_env(os.environ, small_machine=machine_size().is_small)
+BASE_DIR = ROOT
+DOCUMENTS = ROOT if from_source() else ROOT / "portal" / "documents"
+"""Folder with the documents of the release, by their paths in the source tree (deploy/wheels.py)."""
 
 
 def _secret_key() -> str:
@@ -45,35 +49,6 @@ def _kept_secret_key(path: Path) -> str:
     finally:
         fresh.unlink()
     return path.read_text()
-
-
-def _database(url: str) -> dict[str, Any]:
-    """SQLite in the data folder, or the PostgreSQL server that `url` names."""
-    if not url:
-        return {
-            "ENGINE": "django.db.backends.sqlite3",
-            "NAME": HERALD.data_path / "herald.sqlite3",
-            "OPTIONS": {
-                # Readers never block the writer, writers queue, and a committed write survives a power cut.
-                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=10000;",
-                "transaction_mode": "IMMEDIATE",
-                "timeout": 10,
-            },
-        }
-    parts = urlsplit(url)
-    options = {"host": parts.hostname or "", "port": str(parts.port or "")}
-    host_in_query = [item.partition("=")[2] for item in parts.query.split("&") if item.startswith("host=")]
-    if host_in_query:
-        options["host"] = unquote(host_in_query[0])
-    return {
-        "ENGINE": "django.db.backends.postgresql",
-        "NAME": unquote(parts.path.lstrip("/")),
-        "USER": unquote(parts.username or ""),
-        "PASSWORD": unquote(parts.password or ""),
-        "HOST": options["host"],
-        "PORT": options["port"],
-        "CONN_MAX_AGE": 0,
-    }
 
 
 SECRET_KEY = _secret_key()
@@ -115,7 +90,7 @@ APPEND_SLASH = False  # a name ends in a slash and an action does not: the slash
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [BASE_DIR / "templates"] if from_source() else [],  # the wheel has them in portal/templates
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -127,7 +102,7 @@ TEMPLATES = [
         },
     }
 ]
-DATABASES = {"default": _database(HERALD.database_url)}
+DATABASES = {"default": database_settings(HERALD, process_name())}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
 AUTH_PASSWORD_VALIDATORS = [
@@ -150,12 +125,14 @@ AUTHENTICATION_BACKENDS = [
 ]
 
 STATIC_URL = "/static/"
-STATICFILES_DIRS = [BASE_DIR / "portal" / "static", ("js", BASE_DIR / "client" / "js")]
+STATICFILES_DIRS = (
+    [("js", BASE_DIR / "client" / "js")] if from_source() else []
+)  # the wheel has these in portal/static/js
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "portal.bundle.ConsoleFiles"},
 }
-WHITENOISE_USE_FINDERS = True  # served from the source tree: no collectstatic step to forget
+WHITENOISE_USE_FINDERS = True  # served from where they lie: no collectstatic step to forget
 WHITENOISE_IMMUTABLE_FILE_TEST = r"/portal/dist/[\w.]+-[A-Z0-9]{8}\.(js|css)$"  # names with a hash: portal/bundle.py
 
 USE_TZ = True
@@ -177,7 +154,7 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Herald",
-    "DESCRIPTION": "Federated event notification: rendezvous points, events, subscriptions. See docs/protocol.md.",
+    "DESCRIPTION": "Federated event notification: rendezvous points, events, subscriptions.",
     "VERSION": "1.0.0",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
@@ -204,5 +181,6 @@ LOGGING = {
         "opentelemetry.trace": {"level": "ERROR"},
         "uvicorn": {"level": "WARNING"},
         "httpx": {"level": "WARNING"},
+        "psycopg.pool": {"level": "ERROR"},  # a line for each connection that is refused; callers log that once
     },
 }

@@ -12,8 +12,8 @@ handler500 = "eventing.rest.problems.server_error"
 urlpatterns = [
     path("api/v1/", include("admin_rp.urls")),
     path("api/v1/", include("eventing.urls")),
-    re_path(r"^api(?:/|\Z)", unknown_path),
+    path("", include("portal.console.pages.urls")),
+    re_path(r"^api(?:/|\Z)", unknown_path),  # behind the pages, of which one is /api/docs
     path(".well-known/herald", well_known.herald),
     path(".well-known/jwks.json", well_known.jwks),
-    path("", include("portal.console.pages.urls")),
 ]

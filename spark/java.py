@@ -17,14 +17,31 @@ ANSWER_WITHIN_S = 20.0
 _VERSION = re.compile(r'version "(?P<first>\d+)(?:\.(?P<second>\d+))?')
 
 
+def java_path() -> str | None:
+    """Return JAVA_HOME's Java, else the first on PATH."""
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else shutil.which("java")
+
+
+def java_identity() -> tuple[object, ...]:
+    """Return what changes when another Java takes the place of this one: path, file and time of change."""
+    path = java_path()
+    if path is None:
+        return (None,)
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return (path,)
+    return path, found.st_dev, found.st_ino, found.st_mtime_ns
+
+
 def java_major() -> int:
     """Return the version of JAVA_HOME's Java, else of the first on PATH.
 
     Raises:
         Problem: there is none, or it does not state its version.
     """
-    home = os.environ.get("JAVA_HOME")
-    path = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    home, path = os.environ.get("JAVA_HOME"), java_path()
     if path is None:
         raise JobProblem(f"Reports need Java {JAVA_MAJOR_MIN} or newer, but there is no `java` on PATH.")
     try:

@@ -23,6 +23,10 @@ class JobProblem(Exception):
     """A job cannot continue; the text is one sentence for its operator."""
 
 
+class SparkFailure(Exception):
+    """An error in the middle of a job, with the texts of its causes: Java, which may end any moment, is asked for them once."""
+
+
 def sentence(error: BaseException, output: str) -> str:
     """Return `error` as one sentence for operators.
 
@@ -68,6 +72,8 @@ def chain(error: BaseException) -> list[str]:
     found: list[str] = []
     cause: BaseException | None = error
     while cause is not None and len(found) < 10:
+        if isinstance(cause, SparkFailure):
+            return [*found, str(cause)]
         found.append(type(cause).__name__)
         with suppress(Exception):  # Java's errors ask Java for their text
             found[-1] += f": {cause}"

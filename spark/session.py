@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from warnings import catch_warnings
 
 from spark.java import java_check
-from spark.problems import JobProblem, chain, java_death
+from spark.problems import JobProblem, SparkFailure, chain, java_death
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,7 +91,9 @@ def session(engine: Engine, name: str) -> Iterator[SparkSession]:
     """Yield a session that is stopped in the end.
 
     Raises:
-        Problem: Java or PySpark is missing or too old, the memory is invalid, or Java died in the middle.
+        JobProblem: Java or PySpark is missing or too old, the memory is invalid, or Java died in the middle.
+        SparkFailure: another error of Spark.
+        OSError: raised in the body.
     """
     made = start(engine, name)
     java = made.sparkContext._gateway.proc  # type: ignore[union-attr] # what PySpark calls its process of Java
@@ -100,19 +102,22 @@ def session(engine: Engine, name: str) -> Iterator[SparkSession]:
     except JobProblem:
         raise
     except Exception as error:
-        status = _ended(java, error)
-        if status is None:
+        texts = " ".join(chain(error))
+        status = _ended(java, texts)
+        if status is not None:
+            raise JobProblem(java_death(status)) from error
+        if isinstance(error, OSError):
             raise
-        raise JobProblem(java_death(status)) from error
+        raise SparkFailure(texts) from error
     finally:
         # A Java that has died, or dies meanwhile, is stopped all the same, without a message.
         with suppress(Exception), catch_warnings(action="ignore"):
             made.stop()
 
 
-def _ended(java: subprocess.Popen[bytes], error: Exception) -> int | None:
-    """Return the exit status of Java, if it has ended or is about to; None if it lives."""
-    if _DYING.search(" ".join(chain(error))):
+def _ended(java: subprocess.Popen[bytes], texts: str) -> int | None:
+    """Return the exit status of Java, if it has ended or is about to, as the texts of an error show; None if it lives."""
+    if _DYING.search(texts):
         with suppress(subprocess.TimeoutExpired):
             return java.wait(DEATH_S)
     return java.poll()

@@ -6,14 +6,18 @@ import os
 import random
 import signal
 import subprocess
+import tempfile
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
+from django.conf import settings
 from django.core.management.color import no_style
 from django.db import connection, connections
+from django.db.backends.postgresql.creation import DatabaseCreation
 from django.test import TransactionTestCase
 from whitenoise.middleware import WhiteNoiseMiddleware
 
@@ -25,6 +29,7 @@ from portal.supervisor import redis_server
 from portal.supervisor.parent_watchdog import death_signal
 from tests import scheduling
 from tests.gateway.server import Prepared, prepare
+from tests.store.cluster_process import ClusterProcesses
 
 pytest_plugins = ["tests.planes", "tests.replication.stores", "tests.store.redis_process"]
 
@@ -45,6 +50,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Draw the seed, unless this is a worker, which has it of the process that hands tests out."""
+    folder = Path(tempfile.gettempdir()) / f"herald-config-{os.getpid()}"
+    os.environ["XDG_CONFIG_HOME"] = str(folder)  # not there: no test uses the profiles of the person who runs it
     if config.option.order_seed is None:
         config.option.order_seed = getattr(config, "workerinput", {}).get("order_seed", random.randrange(10**6))
 
@@ -86,8 +93,17 @@ def _container() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def redis_url() -> Iterator[str]:
-    """An embedded Redis as `make run` starts it, at the place where the code under test looks for it."""
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An embedded Redis as `make run` starts it, at the place where the code under test looks for it; with
+    HERALD_TEST_PLANE=cluster a cluster of three primaries."""
+    if os.environ.get("HERALD_TEST_PLANE") == "cluster":
+        cluster = ClusterProcesses(tmp_path_factory.mktemp("cluster"))
+        before = settings.HERALD
+        settings.HERALD = replace(before, redis_url=cluster.url)
+        yield cluster.url
+        settings.HERALD = before
+        cluster.kill()
+        return
     folder = config().data_path
     (folder / "redis").mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen(
@@ -125,7 +141,7 @@ def domain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Domain]:
 @pytest.fixture(scope="session")
 def three_domains(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Iterator[Network]:
     """Three running domains that tests share by the fixture `network`."""
-    settings = {"records": 0, "delivery_lease_s": DELIVERY_LEASE_S, "history_quota_bytes": QUOTA_BYTES}
+    settings: dict[str, Any] = {"records": 0, "delivery_lease_s": DELIVERY_LEASE_S, "history_quota_bytes": QUOTA_BYTES}
     folder = tmp_path_factory.mktemp("three")
     with scheduling.shared_by("three_domains") as shared:
         yield shared.enter_context(Network(folder, "abc", seed=prepared.migrated, allow_private_issuers=1, **settings))
@@ -167,6 +183,16 @@ def _tables_emptied(case: TransactionTestCase) -> None:
 
 
 TransactionTestCase._fixture_teardown = _tables_emptied  # type: ignore[attr-defined]
+
+
+def _test_database_dropped(creation: Any, name: str, verbosity: int) -> None:
+    """Drop a test database of PostgreSQL, of which pgbouncer still holds connections."""
+    creation.connection.close_pool()
+    with creation._nodb_cursor() as cursor:
+        cursor.execute(f"DROP DATABASE {creation.connection.ops.quote_name(name)} WITH (FORCE)")
+
+
+DatabaseCreation._destroy_test_db = _test_database_dropped  # type: ignore[attr-defined]  # not in its stubs
 
 
 @pytest.fixture(scope="session", autouse=True)

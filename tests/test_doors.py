@@ -18,6 +18,7 @@ REDIS_ROOMS = (
     "spark/",
     "bench/",
     "demo/",
+    "examples/",
 )
 """Rooms that send commands, and trees that are no part of the server."""
 HANDED_ON = {"aclose", "close"}

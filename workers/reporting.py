@@ -18,12 +18,12 @@ from pathlib import Path
 from django.conf import settings
 
 from eventing.conf import config
-from eventing.core.container import memoized
+from eventing.core.container import per_process
 from eventing.reports.rules.runs import DAYS_BACK, Extent, ReportPeriod
 from eventing.reports.services.reports import report_claim, report_fail, reports_due, reports_recover
 from eventing.store.presence import engine_problem_note
 from spark import periods, reading
-from spark.java import java_check
+from spark.java import java_check, java_identity
 from spark.locations import Location
 from spark.problems import JobProblem
 
@@ -32,7 +32,9 @@ logger = logging.getLogger(__name__)
 JOINED = "joined-"
 """Prefix of the names of segments made by compaction."""
 CHECK_AGAIN_S = 30.0
-"""Seconds for which the result of looking for Java is cached: the check takes 0.1 s."""
+"""Seconds for which a problem with Java is believed. A Java that runs is asked again only when another file takes its place: the
+check takes 0.1 s of a core.
+"""
 LOG_BYTES_MAX = 4 * 1024**2
 HOUR = timedelta(hours=1)
 
@@ -66,19 +68,30 @@ def reports_start() -> int:
 
 def engine_problem() -> str:
     """Return why reports cannot be made on this machine, in a sentence with the remedy; empty if they can."""
-    return _engine(int(time.monotonic() / CHECK_AGAIN_S))
+    engine, java = _engine(), java_identity()
+    if java != engine.java or (engine.problem and time.monotonic() - engine.checked_at >= CHECK_AGAIN_S):
+        engine.java, engine.problem, engine.checked_at = java, _problem(), time.monotonic()
+    return engine.problem
 
 
-@memoized(maxsize=1)
-def _engine(period: int) -> str:
+class _Engine:
+    """The last look for Java and PySpark: for which file, with which result, and when (monotonic seconds)."""
+
+    java: tuple[object, ...] | None = None
+    problem = ""
+    checked_at = 0.0
+
+
+_engine = per_process(_Engine)
+
+
+def _problem() -> str:
     try:
         java_check()
     except JobProblem as found:
         return str(found)
     if find_spec("pyspark") is None:
-        return (
-            "Reports need PySpark, which is not installed. Run `make run` again, or install requirements/reports.txt."
-        )
+        return "Reports need PySpark, which is not installed; the server's doctor command says how to install it."
     return ""
 
 

@@ -1,6 +1,6 @@
 """Herald: a whole domain, started by the users' command `manage.py run`, with its default settings.
 
-The gateway and Redis are counted; worker, forwarder and beat run beside them, on the same core. Redis runs with the
+The gateway and Redis are counted; worker and forwarder run beside them, on the same core. Redis runs with the
 options of an embedded domain: append-only file, fsync before every answer. RPs are created by REST with the default
 acknowledgement level `stored`.
 """
@@ -89,6 +89,7 @@ class Herald(BenchServer):
         return inherited | {
             "HERALD_DATA_DIR": str(self.data),
             "HERALD_PORT": str(self.port),
+            "HERALD_PROFILE": "standard",  # also on a small machine: results of different machines are compared
             "PYTHONPATH": str(ROOT),
         }
 

@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from bench.measure import Scenario
-from bench.scenarios import batches, catchup, console, fanout, federation, forwarded_many, idle, many_rps, publish, push
+from bench.scenarios import (
+    batches,
+    catchup,
+    console,
+    fanout,
+    federation,
+    forwarded_many,
+    idle,
+    idle_domain,
+    many_rps,
+    publish,
+    push,
+)
 
 SCENARIOS: dict[str, Scenario] = {
     "fanout": fanout.run,
@@ -16,9 +28,10 @@ SCENARIOS: dict[str, Scenario] = {
     "forwarded-many": forwarded_many.run,
     "console": console.run,
     "push": push.run,
+    "idle-domain": idle_domain.run,
 }
-LONG = frozenset({"federation", "forwarded-many", "console", "push"})
+LONG = frozenset({"federation", "forwarded-many", "console", "push", "idle-domain"})
 """Scenarios that run only on request: they take some minutes, and start domains of their own."""
 
-APART = frozenset({"console", "forwarded-many", "push"})
+APART = frozenset({"console", "forwarded-many", "push", "idle-domain"})
 """Scenarios with result files of their own when run alone with the default options."""

@@ -37,6 +37,15 @@ class Alarms:
         path = f"{ALARMS}/{quote(alarm, safe='')}/acknowledge"
         return await self._rest.members("POST", path, {"note": note}, again=True)
 
+    async def mute(self, alarm: str, *, for_s: int, reason: str = "") -> dict[str, Any]:
+        """Mute an alarm for `for_s` seconds from now. Requires an operator's token. Returns the alarm."""
+        path = f"{ALARMS}/{quote(alarm, safe='')}/mute"
+        return await self._rest.members("POST", path, {"for_s": for_s, "reason": reason}, again=True)
+
+    async def unmute(self, alarm: str) -> dict[str, Any]:
+        """End the mute of an alarm. Requires an operator's token. Returns the alarm."""
+        return await self._rest.members("POST", f"{ALARMS}/{quote(alarm, safe='')}/unmute", {}, again=True)
+
     async def watch(
         self,
         reference: str,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
+from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from herald.hooks import Hooks
@@ -30,7 +31,7 @@ class BlockingHooks:
         url: str,
         *,
         lease_s: int | None = None,
-        from_: str = "now",
+        from_: str | datetime = "now",
         replicas: int | None = None,
         **deliver: Any,
     ) -> dict[str, Any]:

@@ -23,11 +23,14 @@ from urllib.parse import quote
 
 from herald.alarms import Alarms
 from herald.answers import MALFORMED, MalformedAnswer
+from herald.best_server import BestServer
 from herald.connection import Connection, ConnectionReader
+from herald.contact_points import ContactPoints
+from herald.defaults import URL_DEFAULT
 from herald.dial import Address, Credentials, TokenSource
 from herald.durable import DurableSubscriptions
 from herald.errors import ClientClosed, ConnectionLost, HeraldError, Problem
-from herald.events import Confirmation, Gap, JsonEvent, as_event, encode
+from herald.events import Confirmation, Gap, JsonEvent, as_event, encode, is_event
 from herald.flow import IN_FLIGHT_MAX, InFlight
 from herald.hooks import Hooks
 from herald.intakes import Intakes
@@ -35,17 +38,20 @@ from herald.loops import callers
 from herald.operating import Operating
 from herald.overlay import Overlay
 from herald.peers import Peers
+from herald.plan import PlacementPlans
 from herald.rendezvous_points import RendezvousPoints
 from herald.replica_locations import ReplicaLocations
 from herald.replicas import Replicas
 from herald.reports import Reports
 from herald.rest import Rest, json_object, rp_path
 from herald.rollover import Move, Rollover, learnable
+from herald.server_choice import ServerChoice
 from herald.session import Interest, SessionMachine, Target
+from herald.starts import start_text
 from herald.state import CursorStore, FileCursorStore
+from herald.statistics import Counters, Disconnected, Reconnected, Statistics
 from herald.subscription import Attached, Subscription
 
-URL_DEFAULT = "http://127.0.0.1:8000"
 FIRST_PATIENCE_S = 10.0
 LEARNED_MAX = 1000  # RPs whose replicas are looked up
 CONFIRM_S_MAX = 300.0  # half of the time for which a domain recognises a repeated event, by default
@@ -65,10 +71,15 @@ class Client:
         token: a token, or a function that returns one (called again when it has expired); None for no token. It is sent
             to the given URLs, not to learned ones. For a token per URL: a mapping, or a function of the URL.
         on_move: called when the client moves to another replica.
+        on_disconnect, on_reconnect: called when a connection is lost, and when another one replaces it. A client has one
+            connection for publishing and one or more for reading; each reports for itself.
         source: the `source` of events without one; None for this host.
         first_patience_s: seconds to try before giving up when there is no connection yet; 0 for one attempt.
         patience_s: seconds to try after a connection was lost; None for ever.
         in_flight_max: publishes that may be unconfirmed at once; more wait.
+        best_server: whether connections measure the domains that a gateway names as alternatives, move to a clearly better
+            one, and follow redirects. Only domains are used at which the token is valid as well. False: only a failure
+            makes them move.
 
     Attributes:
         rps: manages rendezvous points.
@@ -86,10 +97,13 @@ class Client:
         *,
         token: TokenSource = None,
         on_move: Callable[[Move], None] | None = None,
+        on_disconnect: Callable[[Disconnected], None] | None = None,
+        on_reconnect: Callable[[Reconnected], None] | None = None,
         source: str | None = None,
         first_patience_s: float = FIRST_PATIENCE_S,
         patience_s: float | None = None,
         in_flight_max: int = IN_FLIGHT_MAX,
+        best_server: bool = True,
     ) -> None:
         urls = [url] if isinstance(url, str) else list(url)
         if not urls:
@@ -98,12 +112,16 @@ class Client:
         self._locations = ReplicaLocations([address.url for address in addresses])
         self._credentials = Credentials(token, frozenset(self._locations.urls))
         self._on_move = on_move
+        self._on_disconnect = on_disconnect
+        self._on_reconnect = on_reconnect
+        self._counters = Counters()
         self._told: tuple[str, str] | None = None  # the last reported move
         self._learning: dict[str, asyncio.Task[None]] = {}
         self._source = source
         self._first_patience_s = first_patience_s
         self._patience_s = patience_s
-        self._rest = Rest(addresses, self._credentials)
+        self._best_server = best_server
+        self._rest = Rest(addresses, self._credentials, follows=best_server)
         self._random = random.Random()  # noqa: S311 - jitter, not a secret
         self._ids = itertools.count(1)  # of operations, in all connections
         self._publishers: list[Connection] = []
@@ -123,8 +141,10 @@ class Client:
         self.replicas = Replicas(self._rest)
         self.peers = Peers(self._rest)
         self.overlay = Overlay(self._rest)
+        self.plan = PlacementPlans(self._rest)
         self.operating = Operating(self._rest)
         self.alarms = Alarms(self._rest)
+        self.contact_points = ContactPoints(self._rest)
         self.hooks = Hooks(self._rest)
         self.reports = Reports(self._rest)
 
@@ -165,6 +185,11 @@ class Client:
             if isinstance(outcome, BaseException):
                 raise outcome
 
+    @property
+    def stats(self) -> Statistics:
+        """Return counters of connections, events and publishes, as they are now."""
+        return self._counters.statistics(self._in_flight.count)
+
     # ---- publishing ----
 
     async def publish(
@@ -184,8 +209,8 @@ class Client:
 
         Arguments:
             rp: id or name.
-            data: a CloudEvent in JSON form (a mapping with `specversion`), or the data of a new one: bytes, text or
-                JSON.
+            data: a CloudEvent in JSON form (a mapping with `specversion`) or of the CloudEvents SDK, or the data of a
+                new one: bytes, text or JSON.
             type, source, id, time, datacontenttype, attributes: of the new event; see `herald.event`.
             timeout_s: seconds to wait for the confirmation.
 
@@ -230,6 +255,18 @@ class Client:
             raise
         return self._confirmed(answer, whole, chars)
 
+    async def publish_many(
+        self, rp: str, events: Iterable[Any], *, timeout_s: float = CONFIRM_S_MAX
+    ) -> list[Confirmation]:
+        """Publish events in one frame, all or none, and wait for their confirmations; otherwise as `publish`."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await (await self.submit(rp, events))
+        except TimeoutError:
+            raise ConnectionLost(
+                f"The events were not confirmed within {timeout_s:g} s. Publishing them again with the same ids is safe."
+            ) from None
+
     async def flush(self) -> None:
         """Wait until every submitted publish is confirmed or refused."""
         while self._unconfirmed:
@@ -249,6 +286,7 @@ class Client:
             again=True,
             anywhere=True,
         )
+        self._counters.published += len(whole)
         return _confirmations(json_object(response), whole)
 
     # ---- subscribing ----
@@ -257,7 +295,7 @@ class Client:
         self,
         rp: str,
         *,
-        from_: str = "now",
+        from_: str | datetime = "now",
         state: CursorStore | str | os.PathLike[str] | None = None,
         on_gap: Callable[[Gap], None] | None = None,
     ) -> Subscription:
@@ -266,14 +304,16 @@ class Client:
 
         Arguments:
             rp: id or name.
-            from_: `now`, `earliest`, `last` (the newest event, then what follows), or a cursor.
+            from_: `now`, `earliest`, `last` (the newest event, then what follows), a cursor, or a time: a datetime, or
+                `time:2026-11-24T02:50:00Z`, for the first event that the domain stored then or later.
             state: where the cursor is stored, so that the next process resumes from it (`from_` is then ignored): a
                 file, or a store of your own.
             on_gap: called with each gap, in its place in the order, instead of yielding it.
         """
         key, target = next(self._keys), ("rp", rp)
+        begin = start_text(from_)
         if state is None:
-            return Subscription(key, target, from_, self._reading, on_gap=on_gap, on_closed=self._subscription_closed)
+            return Subscription(key, target, begin, self._reading, on_gap=on_gap, on_closed=self._subscription_closed)
         store = self._file(state) if isinstance(state, str | os.PathLike) else state
         place = (id(store), rp)
 
@@ -288,7 +328,7 @@ class Client:
             self._subscription_closed(subscription)
 
         self._hand_over(place)
-        start = store.load(rp) or from_
+        start = store.load(rp) or begin
         return Subscription(key, target, start, connect, save=partial(store.save, rp), on_gap=on_gap, on_closed=closed)
 
     def attach(
@@ -353,6 +393,22 @@ class Client:
         stated = {"lease_s": lease_s, "ops": ops, "scopes": scopes, "audience": audience}
         members.update({name: value for name, value in stated.items() if value is not None})
         return await self._rest.members("POST", "/api/v1/tokens", members, again=True)
+
+    async def tokens(self, *, state: str | None = None) -> AsyncIterator[dict[str, Any]]:
+        """List the tokens that the domain issued in the last 30 days, newest first, without the tokens themselves.
+
+        `state` None is any, else `valid`, `expired` or `revoked`. Requires the role administrator, operator or viewer.
+        """
+        cursor: str | None = None
+        while True:
+            stated = {"state": state, "cursor": cursor}
+            query = {name: value for name, value in stated.items() if value is not None}
+            page = await self._rest.page("/api/v1/tokens", query)
+            for one in page["items"]:
+                yield one
+            cursor = page["next"]
+            if cursor is None:
+                return
 
     async def revoke(self, kind: str, value: str, *, issuer: str | None = None, reason: str = "") -> dict[str, Any]:
         """Revoke a `token` by its id, a `subject`, or a `key` by its id; `issuer` None is the domain.
@@ -432,8 +488,7 @@ class Client:
 
     def _event(self, value: Any, **attributes: Any) -> JsonEvent:
         stated = {name: item for name, item in attributes.items() if item is not None}
-        is_event = isinstance(value, Mapping) and "specversion" in value
-        if self._source is not None and not is_event:
+        if self._source is not None and not is_event(value):
             stated.setdefault("source", self._source)
         return as_event(value, **stated)
 
@@ -443,11 +498,14 @@ class Client:
         where = self._locations
         refused, now = where.refused(target), asyncio.get_running_loop().time()
         served = target in where.accepted
+        rollover, owner = Rollover(where.candidates(target), self._random, refused, now), _Owner(self)
+        best = BestServer(self._random, rollover.current) if self._best_server else None
         return Connection(
-            Rollover(where.candidates(target), self._random, refused, now),
+            rollover,
             self._credentials,
             SessionMachine(self._random, accepted=where.accepted, ids=self._ids),
-            _Owner(self),
+            owner,
+            choice=None if best is None else ServerChoice(best, owner, self._credentials, rollover.barred),
             first_patience_s=self._patience_s if refused and served else self._first_patience_s,
             patience_s=self._patience_s,
             instead=None if served else next(iter(refused.values()), None),
@@ -514,8 +572,10 @@ class Client:
                 return
             try:
                 confirmed.set_result(_confirmations(done.result(), events))
+                self._counters.published += len(events)
             except HeraldError as error:
                 confirmed.set_exception(error)
+                self._counters.refused += len(events)
 
         answer.add_done_callback(settle)
         confirmed.add_done_callback(lambda done: answer.cancel() if done.cancelled() else None)
@@ -566,9 +626,33 @@ class _Owner:
             if client._on_move is not None:
                 client._on_move(move)
 
+    @property
+    def counters(self) -> Counters:
+        """Return the client's counters."""
+        return self._client._counters
+
+    def lost(self, loss: Disconnected) -> None:
+        """Report that a connection was lost. A callback that fails is reported by the event loop, and breaks nothing."""
+        if self._client._on_disconnect is not None:
+            asyncio.get_running_loop().call_soon(self._client._on_disconnect, loss)
+
+    def replaced(self, return_: Reconnected) -> None:
+        """Report that a lost connection was replaced, as `lost`."""
+        if self._client._on_reconnect is not None:
+            asyncio.get_running_loop().call_soon(self._client._on_reconnect, return_)
+
     def ready(self, url: str) -> Awaitable[bool]:
         """Return whether the domain is ready, by HTTP."""
         return self._client._rest.ready(url)
+
+    def usable(self, urls: Sequence[object]) -> list[str]:
+        """Return those URLs that a domain named that may be used, with the same rights."""
+        client = self._client
+        return [url for url in learnable(list(urls), client._locations.urls[0]) if client._credentials.cover(url)]
+
+    def delay_ms(self, url: str) -> Awaitable[float | None]:
+        """Return the round-trip time to a domain, by HTTP."""
+        return self._client._rest.delay_ms(url)
 
 
 def _confirmations(answer: Mapping[str, Any], events: list[JsonEvent]) -> list[Confirmation]:

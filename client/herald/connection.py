@@ -8,6 +8,8 @@ terminal close code or problem), when patience runs out, or when the program clo
 While another replica than the preferred one is in use, the preferred one is asked whether it is ready. Before going
 back, the answers of sent operations are awaited, so that no publish is repeated for it.
 
+A better server (server_choice.py) is connected to before the present one is left, in the same way.
+
 Reading stops while a subscription's queue is full, so that TCP slows the gateway down, unless a caller waits for an
 answer on this connection. A subscription that stays full for `PARK_S` is parked: the others continue.
 """
@@ -24,12 +26,15 @@ from typing import Any, Protocol
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
+from herald.best_server import ServerMove
 from herald.dial import Address, Credentials, dial
 from herald.errors import ClientClosed, ConnectionLost, HeraldError, Problem
-from herald.events import Item
+from herald.events import Gap, Item
 from herald.reconnection import Reconnection
 from herald.rollover import Move, Rollover
+from herald.server_choice import ServerChoice
 from herald.session import (
+    Alternatives,
     Collided,
     Deliver,
     Drop,
@@ -47,6 +52,7 @@ from herald.session import (
     SessionMachine,
     Target,
 )
+from herald.statistics import Counters, Disconnected, Reconnected
 
 PARK_S = 5.0  # below the heartbeat, which a connection that is not read cannot answer
 SUBSCRIPTIONS_MAX = 5000  # per connection, then another is opened; a gateway's default bound is 10,000
@@ -96,6 +102,16 @@ class Owner(Protocol):
     def moved(self, move: Move) -> None:
         """Report that the connection moves to another replica."""
 
+    @property
+    def counters(self) -> Counters:
+        """Return the counters to increment."""
+
+    def lost(self, loss: Disconnected) -> None:
+        """Report that the connection was lost, and is to be replaced."""
+
+    def replaced(self, return_: Reconnected) -> None:
+        """Report that it was replaced."""
+
     def ready(self, url: str) -> Awaitable[bool]:
         """Return whether a domain states that it is ready."""
 
@@ -108,6 +124,7 @@ class Connection:
         first_patience_s: seconds to keep trying before the first connection; 0 for one attempt at each replica.
         patience_s: seconds to keep trying after a connection was lost; None for ever.
         instead: the error to end with when patience runs out before the first connection; None for the cause itself.
+        choice: the choice of better servers; None: only failures make it move.
     """
 
     def __init__(
@@ -120,6 +137,7 @@ class Connection:
         first_patience_s: float | None,
         patience_s: float | None,
         instead: HeraldError | None = None,
+        choice: ServerChoice | None = None,
     ) -> None:
         self.session = session
         self.rollover = rollover
@@ -131,6 +149,9 @@ class Connection:
         self._patience_s = first_patience_s
         self._later_patience_s = patience_s
         self._instead = instead
+        self._choice = choice
+        self._prepared: tuple[ServerMove, ClientConnection] | None = None  # the next server, connected
+        self._lost_at: float | None = None  # since when there is no connection, after there was one
         self._answered = asyncio.Event()
         self._readers: dict[int, ConnectionReader] = {}
         self._targets: set[Target] = set()
@@ -243,11 +264,8 @@ class Connection:
         trying_since = time.monotonic()
         try:
             while True:
-                url, delay_s = self.rollover.next(time.monotonic())
-                await asyncio.sleep(delay_s)
-                self._reconnection.dialled(url)
                 try:
-                    socket = await dial(Address(url), self._credentials)
+                    socket = await self._next_socket()
                 except ConnectionLost as error:
                     self.rollover.failed(time.monotonic())
                     self._be_patient(error, trying_since)
@@ -266,6 +284,22 @@ class Connection:
             failure = HeraldError(f"The connection failed: {type(error).__name__}: {error}")
             failure.__cause__ = error
             self._end(failure)
+        finally:
+            if self._prepared is not None:
+                await self._prepared[1].close()
+
+    async def _next_socket(self) -> ClientConnection:
+        """Open the next connection, or take the one that is prepared."""
+        if self._prepared is not None:
+            (move, socket), self._prepared = self._prepared, None
+            self.rollover.chosen(move.url, time.monotonic(), move.reason)
+            self.session.elsewhere = self.rollover.many
+            self._reconnection.dialled(move.url)
+            return socket
+        url, delay_s = self.rollover.next(time.monotonic())
+        await asyncio.sleep(delay_s)
+        self._reconnection.dialled(url)
+        return await dial(Address(url), self._credentials, None if self._choice is None else self._choice.hops)
 
     def _be_patient(self, error: HeraldError, trying_since: float) -> None:
         """Raise `error` if every replica has been tried and waiting for the next attempt takes too long."""
@@ -277,21 +311,31 @@ class Connection:
 
     async def _live(self, socket: ClientConnection) -> None:
         """Use a socket until it is lost. Raises HeraldError if no other is to follow."""
+        if self._choice is not None:
+            self._choice.arrived(self.rollover.current)
         if (move := self._reconnection.opened(time.monotonic())) is not None:
             self._owner.moved(move)
         self._park_full()
+        self._owner.counters.connects += 1
+        if self._lost_at is not None:
+            self._owner.replaced(Reconnected(self.rollover.current, time.monotonic() - self._lost_at))
+            self._lost_at = None
         self.session.opened()
         self._carry_out()
         writer = asyncio.create_task(self._write(socket))
-        returner = asyncio.create_task(self._return(socket)) if self.rollover.probe_at is not None else None
+        leaving = [self._return(socket)] if self.rollover.probe_at is not None else []
+        if self._choice is not None:
+            leaving.append(self._leave_for_better(self._choice, socket))
+        leavers = [asyncio.create_task(one) for one in leaving]
         try:
             await self._read(socket)
         except ConnectionClosed:
             pass
         finally:
             writer.cancel()
-            if returner is not None:
-                returner.cancel()
+            for leaver in leavers:
+                leaver.cancel()
+            self._owner.counters.ended += 1
             self.session.lost()
             self._outgoing.clear()
             if self._alarm is not None:
@@ -300,17 +344,26 @@ class Connection:
                 socket.transport.abort()  # it is not being read: a closing handshake could only time out
             await socket.close(1000 if self._drop is None else _PROTOCOL_ERROR)
         now = time.monotonic()
-        if self._returning:
+        if self._prepared is not None:
+            self._returning, self._drop = False, None
+        elif self._returning:
             self._returning = False
             self.rollover.returning(now)
         elif (drop := self._drop) is not None:
             self._drop = None
             self._reconnection.dropped(drop, now)
             log.warning("%s Connecting again.", drop.reason)
+            self._report_loss(_PROTOCOL_ERROR, drop.reason, now)
         else:
             self._reconnection.lost(socket.close_code or 1006, socket.close_reason or "", now)
             delay_s = self.rollover.next(now)[1]
+            self._report_loss(socket.close_code or 1006, socket.close_reason or "", now)
             log.info("The connection was lost (code %s). Connecting again in %.1f s.", socket.close_code, delay_s)
+
+    def _report_loss(self, code: int, reason: str, now: float) -> None:
+        self._lost_at = now
+        self._owner.counters.disconnects += 1
+        self._owner.lost(Disconnected(self.rollover.current, code, reason, self.rollover.next(now)[1]))
 
     async def _return(self, socket: ClientConnection) -> None:
         """Go back to the preferred replica once it is lastingly ready; answers of sent operations are awaited first."""
@@ -322,6 +375,18 @@ class Connection:
             await asyncio.sleep(max(0.0, probe_at - time.monotonic()))
             ready = await self._owner.ready(self.rollover.preferred)
             good = self.rollover.probed(ready, time.monotonic())
+        await self._all_answered()
+        self._returning = True
+        await socket.close(1000)
+
+    async def _leave_for_better(self, choice: ServerChoice, socket: ClientConnection) -> None:
+        """Close the socket once a better server is connected; answers of sent operations are awaited first."""
+        self._prepared = await choice.prepared()
+        await self._all_answered()
+        await socket.close(1000)
+
+    async def _all_answered(self) -> None:
+        """Send no more operations on this socket, and wait for the answers of those sent, RETURN_S_MAX at most."""
         self.session.hold()
         try:
             async with asyncio.timeout(RETURN_S_MAX):
@@ -329,9 +394,7 @@ class Connection:
                     self._answered.clear()
                     await self._answered.wait()
         except TimeoutError:
-            log.info("Going back to %s while publishes are unanswered; they are sent again.", self.rollover.preferred)
-        self._returning = True
-        await socket.close(1000)
+            log.info("Leaving %s while publishes are unanswered; they are sent again.", self.rollover.current)
 
     async def _read(self, socket: ClientConnection) -> None:
         while self._drop is None:
@@ -396,6 +459,10 @@ class Connection:
             case Deliver(key, item, chars):
                 self._reconnection.understood()
                 if (reader := self._readers.get(key)) is not None:
+                    if isinstance(item, Gap):
+                        self._owner.counters.gaps += 1
+                    else:
+                        self._owner.counters.received += 1
                     reader.put(item, chars)
                     if reader.full:
                         self._full.add(key)
@@ -409,6 +476,8 @@ class Connection:
                 self._settle(id, problem)
             case Established(key, cursor):
                 self._reconnection.accepted()
+                if self._choice is not None:
+                    self._choice.established(key)
                 if (reader := self._readers.get(key)) is not None:
                     reader.established(cursor)
                 if cursor is not None and "~" in cursor and reader is not None and reader.target[0] == "rp":
@@ -427,6 +496,11 @@ class Connection:
                 self._operations_elsewhere(id, target, error)
             case Redirected(urls):
                 self._owner.redirected(self, urls)
+                if self._choice is not None:
+                    self._choice.redirected(output)
+            case Alternatives():
+                if self._choice is not None:
+                    self._choice.named(output)
             case Drop():
                 self._drop = output
 
@@ -462,6 +536,8 @@ class Connection:
     def _release(self, key: int) -> ConnectionReader | None:
         reader = self._readers.pop(key, None)
         self._full.discard(key)
+        if self._choice is not None:
+            self._choice.released(key)
         if reader is not None:
             self._targets.discard(reader.target)
         return reader

@@ -44,10 +44,9 @@ class Address:
             raise ValueError(f"{url!r} has more than a domain's address; leave out everything after its path")
         return cls(urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", "")))
 
-    @property
-    def websocket(self) -> str:
-        """Return the URL of the gateway's WebSocket."""
-        return "ws" + self.url.removeprefix("http") + "/ws"
+    def websocket(self, hops: int | None = None) -> str:
+        """Return the URL of the gateway's WebSocket, with the redirects followed lately; None: no redirect is to be followed."""
+        return "ws" + self.url.removeprefix("http") + "/ws" + ("" if hops is None else f"?hops={hops}")
 
 
 @dataclass(slots=True)
@@ -71,6 +70,12 @@ class Credentials:
     def renewable(self) -> bool:
         """Return whether the source may give another token when called again."""
         return callable(self.source)
+
+    def cover(self, url: str) -> bool:
+        """Return whether a domain at this URL is shown the same rights: a token that is for it, or none as everywhere."""
+        if isinstance(self.source, Mapping):
+            return url in self.source
+        return not self.source or self._takes_url or url in self.urls
 
     async def headers(self, url: str) -> dict[str, str]:
         """Return the headers of a request to the domain at `url`. Raises InputError for a token that no header can
@@ -115,11 +120,11 @@ def _takes_an_argument(function: Callable[..., Any]) -> bool:
     return False
 
 
-async def dial(address: Address, credentials: Credentials) -> ClientConnection:
-    """Open a connection. Raises Problem if the gateway refused it, ConnectionLost without an answer."""
+async def dial(address: Address, credentials: Credentials, hops: int | None = None) -> ClientConnection:
+    """Open a connection; for `hops` see Address.websocket. Raises Problem if the gateway refused it, ConnectionLost without an answer."""
     try:
         socket = await connect(
-            address.websocket,
+            address.websocket(hops),
             logger=_Discreet(logging.getLogger("websockets.client"), {}),
             additional_headers=await credentials.headers(address.url),
             subprotocols=[SUBPROTOCOL],

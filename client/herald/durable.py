@@ -5,12 +5,15 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from herald.answers import reading
-from herald.events import Gap, JsonEvent
+from herald.cloud_event import Event
+from herald.events import Gap
 from herald.leases import Lease
 from herald.rest import TIMEOUT_S, Rest, rp_path, subscription_path
+from herald.starts import start_text, starting
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Pulled:
         recovered: False if events were lost; `gap` then has which.
     """
 
-    events: list[JsonEvent]
+    events: list[Event]
     epoch: str
     offset: int
     cursor: str
@@ -59,7 +62,7 @@ class DurableSubscriptions:
         *,
         lease_s: int | None = None,
         history: Mapping[str, int] | None = None,
-        from_: str = "now",
+        from_: str | datetime = "now",
         **properties: Any,
     ) -> DurableSubscription:
         """Create a durable subscription at an RP (id or name), once, however often the request has to be repeated.
@@ -69,16 +72,18 @@ class DurableSubscriptions:
                 week.
             history: `max_events`, `max_bytes`, `max_age_s`: events to keep for later reading; within the RP's own
                 bounds.
-            from_: where reading begins: `now`, `earliest`, `last` or a cursor.
+            from_: where reading begins: `now`, `earliest`, `last`, a cursor, a datetime, or `time:` and a time.
         """
-        members: dict[str, Any] = {"from": from_, "deliver": {"mode": "pull"}, **properties}
+        begin = start_text(from_)
+        members: dict[str, Any] = {"from": begin, "deliver": {"mode": "pull"}, **properties}
         if lease_s is not None:
             members["lease_s"] = lease_s
         if history is not None:
             members["history"] = dict(history)
         key = {"Idempotency-Key": str(uuid.uuid4())}
         path = rp_path(rp, "/subscriptions")
-        return DurableSubscription.of(await self._rest.members("POST", path, members, headers=key, again=True))
+        with starting(begin):
+            return DurableSubscription.of(await self._rest.members("POST", path, members, headers=key, again=True))
 
     async def get(self, subscription_id: str, *, at: str | None = None) -> DurableSubscription:
         """Return one, from the domain at the URL `at` that holds it as well; None for the first."""
@@ -124,6 +129,12 @@ class DurableSubscriptions:
         await self._rest.request("POST", subscription_path(subscription_id, "/ack"), {"cursor": cursor}, again=True)
 
 
+def _rewound(withdrawn: Mapping[str, Any] | None) -> tuple[str, int, int] | None:
+    if withdrawn is None:
+        return None
+    return str(withdrawn["epoch"]), int(withdrawn["from"]), int(withdrawn["to"])
+
+
 def pulled(answer: Mapping[str, Any], rp: str = "") -> Pulled:
     """Read the answer to a pull."""
     with reading("The answer to a pull"):
@@ -135,10 +146,15 @@ def _pulled(answer: Mapping[str, Any], rp: str) -> Pulled:
     lost = answer.get("gap")
     if isinstance(lost, Mapping):
         epoch, end = str(lost["epoch"]), int(lost["to"])
-        gap = Gap(rp, epoch, int(lost["from"]), end, None, f"{epoch}:{end}")
+        gap = Gap(rp, epoch, int(lost["from"]), end, None, f"{epoch}:{end}", rewound=_rewound(lost.get("rewound")))
     events, offset = list(answer["events"]), int(answer["offset"])
     if not all(isinstance(event, dict) for event in events):
         raise TypeError("an event is not an object")
     return Pulled(
-        events, str(answer["epoch"]), offset, str(answer["cursor"]), answer.get("recovered") is not False, gap
+        [Event(event) for event in events],
+        str(answer["epoch"]),
+        offset,
+        str(answer["cursor"]),
+        answer.get("recovered") is not False,
+        gap,
     )

@@ -143,6 +143,13 @@ def parse_retry_after(value: object, now: Callable[[], float] = time.time) -> fl
     return float(min(seconds, RETRY_AFTER_S_MAX))
 
 
+def parse_retry_after_ms(value: object) -> float | None:
+    """Return the seconds in a `retry_after_ms`, clamped to `RETRY_AFTER_S_MAX`; None for anything else."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return parse_retry_after(min(value, RETRY_AFTER_S_MAX * 1000) / 1000)
+
+
 def _seconds_until(date: str, now: float) -> float:
     """Return the seconds from `now` to an HTTP date; negative for an invalid one."""
     try:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from herald.cloud_event import Event, is_sdk_event
 from herald.errors import InputError
 
 TYPE_DEFAULT = "io.herald.message"
@@ -60,37 +61,43 @@ class Received(HandedOut):
     """An event and its place.
 
     Attributes:
-        event: the CloudEvent in its JSON form.
+        event: the CloudEvent: a dict, whose attributes can be read by name as well.
         rp: id of the rendezvous point.
         epoch, offset: place in the domain's log; offsets of one epoch are contiguous.
         cursor: opaque; to be stored to continue after this event.
     """
 
-    event: JsonEvent
+    event: Event
     rp: str
     epoch: str
     offset: int
     cursor: str
 
+    def __post_init__(self) -> None:
+        """Accept a plain dict for the event, as programs that make items of their own gave before there was a type."""
+        given: JsonEvent = self.event
+        if not isinstance(given, Event):
+            object.__setattr__(self, "event", Event(given))
+
     @property
     def data(self) -> Any:
         """Return the event's data: a JSON value, or bytes if it is `data_base64`; None if it has none."""
-        return event_data(self.event)
+        return self.event.data
 
     @property
     def id(self) -> str:
         """Return the event's id, unique within its source."""
-        return str(self.event.get("id", ""))
+        return self.event.id
 
     @property
     def type(self) -> str:
         """Return the event's type."""
-        return str(self.event.get("type", ""))
+        return self.event.type
 
     @property
     def source(self) -> str:
         """Return the event's source."""
-        return str(self.event.get("source", ""))
+        return self.event.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,9 @@ class Gap(HandedOut):
         cursor: opaque; to be stored to continue behind the gap.
         feeds: at an RP with replicas, the first and last lost sequence of each feed, both inclusive: exactly what is
             missing, at whichever replica one reads. Empty elsewhere.
+        rewound: events that the reader was given and that the domain has lost since, because a server was replaced by one
+            that did not have them, or was restored: epoch, first and last offset. Other events have these offsets in
+            `epoch`. None: nothing was withdrawn.
     """
 
     rp: str
@@ -115,6 +125,7 @@ class Gap(HandedOut):
     previous_epoch: str | None
     cursor: str
     feeds: Mapping[str, tuple[int, int]] = field(default_factory=dict, hash=False)
+    rewound: tuple[str, int, int] | None = None
 
     @property
     def missing(self) -> int:
@@ -122,6 +133,10 @@ class Gap(HandedOut):
         return max(0, self.end - self.start + 1)
 
     def __str__(self) -> str:
+        if self.rewound is not None:
+            epoch, first, last = self.rewound
+            more = f", and offsets {self.start} to {self.end} are missing" if self.missing else ""
+            return f"the events {epoch}:{first} to {last} of {self.rp} were withdrawn{more}: reading goes on after {self.cursor}"
         what = f"offsets {self.start} to {self.end} are missing" if self.missing else "earlier events are missing"
         if self.previous_epoch is not None:
             return f"the log of {self.rp} began a new epoch ({self.epoch}, before {self.previous_epoch}): {what}"
@@ -163,7 +178,7 @@ def event(
     time: datetime | None = None,
     datacontenttype: str | None = None,
     **attributes: Any,
-) -> JsonEvent:
+) -> Event:
     """Make a CloudEvent.
 
     Arguments:
@@ -176,14 +191,14 @@ def event(
         attributes: `subject`, `dataschema` and extension attributes.
     """
     moment = time or datetime.now(UTC)
-    made: JsonEvent = {
-        "specversion": "1.0",
-        "id": id or str(uuid.uuid4()),
-        "source": source or source_default(),
-        "type": type,
-        "time": moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+    made = Event(
+        specversion="1.0",
+        id=id or str(uuid.uuid4()),
+        source=source or source_default(),
+        type=type,
+        time=moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         **attributes,
-    }
+    )
     if isinstance(data, bytes | bytearray | memoryview):
         made["datacontenttype"] = datacontenttype or "application/octet-stream"
         made["data_base64"] = base64.b64encode(data).decode()
@@ -193,31 +208,30 @@ def event(
     return made
 
 
-def as_event(value: Any, **attributes: Any) -> JsonEvent:
-    """Return `value` itself if it is a CloudEvent (a mapping with `specversion`), else an event with `value` as its
-    data.
+def is_event(value: Any) -> bool:
+    """Return whether `value` is a whole CloudEvent: a mapping with `specversion`, or one of the CloudEvents SDK."""
+    return (isinstance(value, Mapping) and "specversion" in value) or is_sdk_event(value)
+
+
+def as_event(value: Any, **attributes: Any) -> Event:
+    """Return `value` itself if it is a CloudEvent, else an event with `value` as its data.
 
     Raises ValueError if attributes are given for a complete event, or an event lacks its id or source.
     """
-    if not (isinstance(value, Mapping) and "specversion" in value):
+    if not is_event(value):
         return event(value, **attributes)
     if attributes:
         raise ValueError(f"the event has its own attributes; {', '.join(attributes)} cannot be given in addition")
+    whole = Event(value) if isinstance(value, Mapping) else Event.from_sdk(value)
     for name in ("id", "source"):
-        if not isinstance(value.get(name), str) or not value[name]:
+        if not isinstance(whole.get(name), str) or not whole[name]:
             raise ValueError(f"the event has no {name}: without it a repeated publish could not be recognised")
-    return dict(value)
+    return whole
 
 
 def event_data(event: Mapping[str, Any]) -> Any:
-    """Return the data of a CloudEvent in JSON form; bytes if it is `data_base64`. Malformed base64 is returned as text."""
-    encoded = event.get("data_base64")
-    if not isinstance(encoded, str):
-        return event.get("data")
-    try:
-        return base64.b64decode(encoded, validate=True)
-    except ValueError:
-        return encoded
+    """Return the data of a CloudEvent in JSON form; see Event.data."""
+    return Event(event).data
 
 
 def encode(value: Any) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from herald.rest import Rest, rp_path, subscription_path
+from herald.starts import start_text, starting
 
 
 class Hooks:
@@ -21,7 +23,7 @@ class Hooks:
         url: str,
         *,
         lease_s: int | None = None,
-        from_: str = "now",
+        from_: str | datetime = "now",
         replicas: int | None = None,
         **deliver: Any,
     ) -> dict[str, Any]:
@@ -29,17 +31,19 @@ class Hooks:
 
         Arguments:
             lease_s: seconds to live unless renewed; None for the domain's default.
-            from_: where delivery begins: `now`, `earliest`, `last` or a cursor.
+            from_: where delivery begins: `now`, `earliest`, `last`, a cursor, a datetime, or `time:` and a time.
             replicas: domains that hold it; the others need its endpoint, too (`state`, at each). None: this domain only.
             deliver: the options of docs/how-to/webhooks.md: secret, format, ordered, headers ...
         """
-        members: dict[str, Any] = {"from": from_, "deliver": {"mode": "webhook", "url": url, **deliver}}
+        begin = start_text(from_)
+        members: dict[str, Any] = {"from": begin, "deliver": {"mode": "webhook", "url": url, **deliver}}
         if lease_s is not None:
             members["lease_s"] = lease_s
         if replicas is not None:
             members["replicas"] = replicas
         key = {"Idempotency-Key": str(uuid.uuid4())}
-        return await self._rest.members("POST", rp_path(rp, "/subscriptions"), members, headers=key, again=True)
+        with starting(begin):
+            return await self._rest.members("POST", rp_path(rp, "/subscriptions"), members, headers=key, again=True)
 
     async def state(self, subscription_id: str, url: str, *, mode: str = "webhook", **deliver: Any) -> dict[str, Any]:
         """State the endpoint at this domain: another address, or the one of a subscription that another domain created."""

@@ -14,6 +14,7 @@ from herald.errors import ConnectionLost
 from herald.rest import Rest, rp_path
 
 SESSIONS = "/api/v1/sessions"
+DRAIN = "/api/v1/drain"
 EVIDENCE = "/api/v1/evidence"
 
 
@@ -43,6 +44,26 @@ class Operating:
         members = _stated(before=before, reason=reason)
         return await self._rest.members("POST", rp_path(reference, "/trim"), members, again=False)
 
+    async def drain(self, for_s: int | None = None, *, closes: bool = False) -> dict[str, Any]:
+        """Have the domain hand over what it has, for so many seconds; None: only show the state of the latest drain.
+
+        Args:
+            closes: the domain stops for good: subscribers of what nobody takes over are notified.
+        """
+        if for_s is None:
+            return await self._rest.members("GET", DRAIN, again=True)
+        return await self._rest.members(
+            "POST", DRAIN, {"for_s": for_s, **({"closes": True} if closes else {})}, again=True
+        )
+
+    async def drain_preview(self, *, closes: bool = False) -> dict[str, Any]:
+        """Return what a drain would do: `items`, each with `what`, `mode`, `count`, `fate` and `why`. Nothing changes."""
+        return await self._rest.members("GET", f"{DRAIN}/preview?closes={str(closes).lower()}", again=True)
+
+    async def end_drain(self) -> dict[str, Any]:
+        """End the drain of the domain; what was handed over stays where it is."""
+        return await self._rest.members("DELETE", DRAIN, again=False)
+
     async def sessions(self, **query: Any) -> dict[str, Any]:
         """Return a page of live sessions: `items`, `next`, `matching`, `gateways`. `query` as of GET /api/v1/sessions."""
         return await self._rest.page(SESSIONS, query)
@@ -62,7 +83,7 @@ class Operating:
         `gateways`.
         """
         if session is not None:
-            params = {"retry": "true" if retry else "false"}
+            params = {"retry": "true" if retry else "false", **_stated(reason=reason)}
             return await self._rest.members(
                 "DELETE", f"{SESSIONS}/{quote(session, safe='')}", params=params, again=False
             )

@@ -9,7 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from herald.answers import MalformedAnswer
-from herald.errors import FORBIDDEN, RP_GONE, TOKEN_EXPIRED, Closed, HeraldError, Problem, is_terminal
+from herald.errors import (
+    FORBIDDEN,
+    RP_GONE,
+    TOKEN_EXPIRED,
+    Closed,
+    HeraldError,
+    Problem,
+    is_terminal,
+    parse_retry_after_ms,
+)
 from herald.rollover import BACK, Move, Rollover
 from herald.session import Drop, SessionMachine
 
@@ -90,7 +99,8 @@ class Reconnection:
             said = announced.get("reason")
             self._refused_by_replica(Closed(code, reason or (said if isinstance(said, str) else "")), now)
         else:
-            self.rollover.failed(now, about or ("is restarting" if code in _RESTARTING else "does not answer"))
+            said = about or ("is restarting" if code in _RESTARTING else "does not answer")
+            self.rollover.failed(now, said, parse_retry_after_ms(announced.get("retry_after_ms")))
 
     def _renew_token(self, now: float) -> bool:
         """Try this replica again at once with another token, if there may be one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,7 +72,7 @@ class RendezvousPoints:
             lease_s: seconds to live unless renewed; the domain may grant less. None for the domain's default.
             history: `max_events`, `max_bytes`, `max_age_s`: events to keep for late readers; all or nothing.
             policy: rules that state who may do what; None for any token of the domain.
-            ack: `accepted`, `stored` or `replicated:n`: how durable an event is when its publisher is answered.
+            ack: `accepted`, `stored`, `replicated:n` or `replicated:all`: how durable an event is when its publisher is answered.
         """
         members = {
             "name": name, "title": title, "lease_s": lease_s, "history": history, "policy": policy, "ack": ack,
@@ -111,17 +111,27 @@ class RendezvousPoints:
             await self._rest.request("PATCH", rp_path(reference), dict(changes), headers=headers, again=False)
         )
 
+    async def reliability(self, reference: str) -> dict[str, Any]:
+        """Return the target reliability of an RP with what the domain plans and measures (GET .../reliability)."""
+        return await self._rest.members("GET", rp_path(reference, "/reliability"), again=True)
+
     async def renew(self, reference: str, lease_s: int | None = None) -> Lease:
         """Renew the lease from now; it never ends earlier than before."""
         members = {} if lease_s is None else {"lease_s": lease_s}
         return Lease.of(await self._rest.members("POST", rp_path(reference, "/renew"), members, again=True))
 
-    async def delete(self, reference: str) -> None:
-        """Delete an RP with its log and its subscriptions."""
-        await self._rest.request("DELETE", rp_path(reference), again=False)
+    async def delete(self, reference: str, *, reason: str = "") -> None:
+        """Delete an RP with its log and its subscriptions; `reason` is recorded in the audit."""
+        await self._rest.request("DELETE", rp_path(reference), params={"reason": reason or None}, again=False)
 
     async def explain(
-        self, reference: str, operation: str, *, token: str | None = None, claims: Mapping[str, Any] | None = None
+        self,
+        reference: str,
+        operation: str,
+        *,
+        token: str | None = None,
+        claims: Mapping[str, Any] | None = None,
+        policy: Sequence[Mapping[str, Any]] | None = None,
     ) -> dict[str, Any]:
         """Explain whether a bearer may do `operation` at an RP: `allowed`, `decided_by`, `reason`, `rules`.
 
@@ -129,8 +139,9 @@ class RendezvousPoints:
             token: the bearer's; explaining others' requires `administer` at the RP.
             claims: instead of a token, claims as if their issuer (`iss`) had signed them. With neither, a bearer
                 without a token.
+            policy: an unsaved policy that decides instead of the RP's own; requires `administer`.
         """
-        stated = {"operation": operation, "token": token, "claims": claims}
+        stated = {"operation": operation, "token": token, "claims": claims, "policy": policy}
         members = {name: value for name, value in stated.items() if value is not None}
         return await self._rest.members("POST", rp_path(reference, "/policy/explain"), members, again=True)
 

@@ -65,6 +65,21 @@ class Replicas:
         path = f"{rp_path(reference)}/replicas"
         return _described(await self._rest.request("POST", path, {"peer": peer}, again=True, timeout_s=JOIN_S))
 
+    async def move(self, reference: str, domain: str) -> RendezvousPoint:
+        """Make another participant the home of a rendezvous point whose home the domain is; it keeps a replica."""
+        path = f"{rp_path(reference)}/move"
+        return _described(await self._rest.request("POST", path, {"domain": domain}, again=False, timeout_s=JOIN_S))
+
+    async def set_succession(
+        self, reference: str, electors: Sequence[str], *, silence_s: int | None = None
+    ) -> RendezvousPoint:
+        """State which participants elect a successor of a silent home, in the order in which they succeed; none: nobody."""
+        members: dict[str, Any] = {"electors": list(electors)}
+        if silence_s is not None:
+            members["silence_s"] = silence_s
+        path = f"{rp_path(reference)}/succession"
+        return _described(await self._rest.request("POST", path, members, again=True, timeout_s=JOIN_S))
+
 
 def _described(response: Any) -> RendezvousPoint:
     return RendezvousPoint.of(json_object(response), response.headers.get("ETag", ""))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ ATTEMPTS_MAX = 4
 TIMEOUT_S = 15.0
 _ID = re.compile(r"[a-z2-7]{26}(\.admin)?|domain\.admin")
 PROBE_S_MAX = 5.0
+DELAYS = 3  # requests of one measurement
 PATIENCE_S_MAX = 10.0  # a longer Retry-After is in the Problem, for the caller to wait
 
 
@@ -43,10 +45,11 @@ class Rest:
 
     Requests are sent to the first of `addresses`, which is the managed domain; or to the URL of another, `at`.
     `anywhere=True` is for operations that every replica of a rendezvous point does equally: if the first one does not
-    answer or does not serve it, the others are asked in turn.
+    answer or does not serve it, the others are asked in turn. With `follows` such a POST may be redirected once.
     """
 
-    def __init__(self, addresses: Sequence[Address], credentials: Credentials) -> None:
+    def __init__(self, addresses: Sequence[Address], credentials: Credentials, *, follows: bool = True) -> None:
+        self._follows = follows
         self._urls = [address.url for address in addresses]
         self._credentials = credentials
         self._random = random.Random()  # noqa: S311 - jitter, not a secret
@@ -76,16 +79,24 @@ class Rest:
             content = encode(members)
             sent.setdefault("Content-Type", "application/json")
         backoff = Backoff(self._random)
+        if anywhere and method == "POST" and self._follows:
+            sent["Herald-Hops"] = "0"
         urls = [at] if at is not None else list(self._urls) if anywhere else self._urls[:1]
         untried = list(urls)
         while True:
             try:
                 return await self._attempt(untried.pop(0), method, path, content, params, sent, timeout_s)
             except (Problem, ConnectionLost) as error:
+                learned: list[str] = []
                 if anywhere and isinstance(error, Problem) and error.code == "moved":
                     learned = [url for url in learnable(error.extra.get("to"), self._urls[0]) if url not in urls]
-                    urls += learned
-                    untried += learned
+                if sent.pop("Herald-Hops", None) is not None and _is_advice(error):
+                    # Nothing is stored. This domain still serves the RP: it is asked again, without the header, after those.
+                    urls = [*filter(self._credentials.cover, learned), *urls]
+                    untried = list(urls)
+                    continue
+                urls += learned
+                untried += learned
                 if untried and _elsewhere(error, again):
                     continue
                 # A request refused for the moment had no effect; one without an answer may have had.
@@ -102,6 +113,20 @@ class Rest:
             return (await self._http.get(f"{url}/readyz", timeout=PROBE_S_MAX)).is_success
         except httpx.HTTPError:
             return False
+
+    async def delay_ms(self, url: str) -> float | None:
+        """Return the round-trip time to the domain at `url`, the least of DELAYS requests on one connection; None without an
+        answer. No token is sent to it.
+        """
+        delays_s = []
+        try:
+            for _ in range(DELAYS + 1):
+                began = time.monotonic()
+                (await self._http.get(f"{url}/livez", timeout=PROBE_S_MAX)).raise_for_status()
+                delays_s.append(time.monotonic() - began)
+        except httpx.HTTPError:
+            return None
+        return 1000 * min(delays_s[1:])  # the first one opened the connection
 
     async def replica_urls(self, url: str, rp: str) -> list[str]:
         """Return the URLs of the domains that serve an RP, as the one at `url` states; none if it does not."""
@@ -208,6 +233,11 @@ def _elsewhere(error: Problem | ConnectionLost, again: bool) -> bool:
     if isinstance(error, ConnectionLost):
         return again
     return error.code in HERE_ONLY or (error.status >= 500 and (again or error.passing))
+
+
+def _is_advice(error: Problem | ConnectionLost) -> bool:
+    """Return whether a domain asks to publish elsewhere, which is up to the client."""
+    return isinstance(error, Problem) and error.code == "moved" and "hops" in error.extra
 
 
 def json_object(answer: RestAnswer) -> dict[str, Any]:

@@ -18,8 +18,10 @@ Laws:
 from __future__ import annotations
 
 import random as random_module
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from herald.backoff import Backoff
@@ -37,6 +39,8 @@ PROBE_S_MAX = 30.0
 HOLD_S = 3.0  # from leaving the preferred replica to going back, at least
 HOLD_S_MAX = 600.0
 BACK = "answers again"
+URL_CHARS_MAX = 2048  # of a URL that a domain names; longer ones are ignored
+_NUMERIC = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
 STAYED_S = 60.0  # after a return that lasted this long the hold is short again
 
 
@@ -223,6 +227,17 @@ class Rollover:
         preferred.due_at, preferred.tried = now, False
         preferred.backoff.reset()
 
+    def chosen(self, url: str, now: float, reason: str) -> None:
+        """Record that a connection to `url` is open and replaces the present one, which works: `url` is preferred from now on."""
+        if url not in self._replicas and len(self._replicas) >= URLS_MAX:
+            del self._replicas[next(one for one in reversed(self._replicas) if one != self.current)]
+        replica = self._replicas.pop(url, None) or ReplicaUrl(url, Backoff(self.random))
+        replica.due_at, replica.tried, replica.refusal = now, False, None
+        self._replicas = {url: replica, **self._replicas}
+        self._probe_at = self._opened_at = self._returned_at = None
+        self._hold_s = HOLD_S
+        self.reason = reason
+
     # ---- inside ----
 
     def _refuse(self, replica: ReplicaUrl, error: HeraldError, now: float) -> None:
@@ -276,19 +291,32 @@ def named(refusals: Mapping[str, HeraldError]) -> HeraldError:
 
 def learnable(urls: object, like: str) -> list[str]:
     """Return those URLs named by a domain that may be used: addresses of domains, https unless `like` (the first given)
-    is http.
+    is http; none inside a private network unless `like` is there.
     """
     if not isinstance(urls, list | tuple):
         return []
     found: list[str] = []
     for url in urls[:URLS_MAX]:
         try:
-            address = Address.parse(url) if isinstance(url, str) else None
+            address = Address.parse(url) if isinstance(url, str) and len(url) <= URL_CHARS_MAX else None
         except ValueError:
             continue
-        if address is not None and (address.url.startswith("https:") or like.startswith("http:")):
+        if address is None or "@" in address.url or not (address.url.startswith("https:") or like.startswith("http:")):
+            continue
+        if not _is_private(address.url) or _is_private(like):
             found.append(address.url)
     return found
+
+
+def _is_private(url: str) -> bool:
+    """Return whether a URL's host is an address, or the name, of this host or a private network, or cannot be distinguished from one."""
+    name = (urlsplit(url).hostname or "").rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return not ip_address(name).is_global
+    except ValueError:
+        return _NUMERIC.fullmatch(name.rpartition(".")[2]) is not None  # resolvers read 0x7f.1 as an address
 
 
 def _refusing(error: HeraldError) -> str:

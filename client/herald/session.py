@@ -30,6 +30,7 @@ from typing import Any
 
 from herald.answers import parse_text
 from herald.backoff import Backoff
+from herald.cloud_event import Event
 from herald.errors import HeraldError, Problem
 from herald.events import Gap, Item, Received, encode
 from herald.repeats import Repeats
@@ -40,6 +41,7 @@ HERE_ONLY = frozenset({"moved", "not-found", "gone", "forbidden", "unauthenticat
 INTEGER_MAX = 2**53 - 1  # greatest integer that JSON represents exactly (RFC 8259 section 6)
 ACCEPTED_MAX = 10_000  # targets remembered as accepted somewhere
 TROUBLED_S = 3.0  # a gateway with no other answers than `unavailable` for this long is left, if there is another
+VALID_S_MAX = 600.0  # longest validity of a redirect that is believed
 INTEREST_STATES: Mapping[str, frozenset[str]] = {
     "idle": frozenset({"asking", "parked", "ended"}),  # not known to the gateway; requested when there is a connection
     "asking": frozenset({"live", "idle", "parked", "ended"}),  # subscribe is sent, not answered
@@ -125,9 +127,23 @@ class OperationNotHere:
 
 @dataclass(frozen=True, slots=True)
 class Redirected:
-    """These domains serve an RP as well, or instead."""
+    """These domains serve an RP as well, or instead. With `hops` and `valid_s` the gateway advises to move to one of them."""
 
     urls: object
+    hops: int | None = None
+    valid_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """These domains (`urls`, not checked) serve an RP as well, as the gateway ranks them for this session; `key` is that of the interest.
+
+    None: the session publishes there.
+    """
+
+    key: int | None
+    rp: str
+    urls: list[object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +165,7 @@ Output = (
     | NotHere
     | OperationNotHere
     | Redirected
+    | Alternatives
     | Drop
 )
 
@@ -395,8 +412,12 @@ class SessionMachine:
                 self._gap(frame, len(text))
             elif op == "covered":
                 self._covered(frame)
+            elif op == "continued":
+                self._continued(frame)
             elif op == "redirect":
-                self._out.append(Redirected(frame["to"]))
+                self._out.append(Redirected(frame["to"], *_advice(frame)))
+            elif op == "alternatives":
+                self._out.append(Alternatives(None, _text(frame, "rp"), _urls(frame)))
             elif op == "closing":
                 self.closing = frame
             # Unknown operations are for newer clients.
@@ -423,7 +444,7 @@ class SessionMachine:
             interest.epoch, interest.offset, interest.cursor = epoch, offset, cursor
         elif interest.passes(epoch, offset, cursor, event):
             return
-        self._out.append(Deliver(interest.key, Received(event, frame["rp"], epoch, offset, cursor), chars))
+        self._out.append(Deliver(interest.key, Received(Event(event), frame["rp"], epoch, offset, cursor), chars))
 
     def _covered(self, frame: Mapping[str, Any]) -> None:
         """Skip offsets whose events the reader already has, according to its cursor from another replica."""
@@ -433,6 +454,20 @@ class SessionMachine:
         epoch, offset, cursor = _text(frame, "epoch"), _number(frame, "to"), _text(frame, "cursor")
         if epoch == interest.epoch and offset > interest.offset:
             interest.stand(epoch, offset, cursor)
+
+    def _continued(self, frame: Mapping[str, Any]) -> None:
+        """Go on in an epoch that continues the reader's: nothing is missing."""
+        interest = self._by_rp.get(frame["rp"]) or _nobody(frame)
+        if interest is None:
+            return
+        epoch, offset, previous = _text(frame, "epoch"), _number(frame, "offset"), frame["previous"]
+        ended, end = _text(previous, "epoch"), _number(previous, "to")
+        if ended != interest.epoch or interest.offset > end or interest.gap_due:
+            return  # the next event shows what is missing
+        if offset == interest.offset:
+            interest.stand(epoch, offset, _cursor(frame) or f"{epoch}:{offset}")
+        else:
+            interest.epoch = epoch  # the older cursor remains as good
 
     def _gap(self, frame: Mapping[str, Any], chars: int) -> None:
         interest = self._by_rp.get(frame["rp"]) or _nobody(frame)
@@ -447,7 +482,7 @@ class SessionMachine:
             if start > end:
                 interest.gap_due = False
                 return
-        self._skip(interest, epoch, start, end, chars, _cursor(frame), _feeds(frame))
+        self._skip(interest, epoch, start, end, chars, _cursor(frame), _feeds(frame), _rewound(frame))
 
     def _skip(
         self,
@@ -458,12 +493,13 @@ class SessionMachine:
         chars: int = 0,
         cursor: str | None = None,
         feeds: Mapping[str, tuple[int, int]] | None = None,
+        rewound: tuple[str, int, int] | None = None,
     ) -> None:
         """Deliver a gap and set the position behind it."""
         previous = interest.epoch if interest.epoch not in (None, epoch) else None
         interest.gap_due = interest.place_is_theirs = False
         interest.stand(epoch, end, cursor or f"{epoch}:{end}")
-        gap = Gap(interest.rp or "", epoch, start, end, previous, interest.cursor or "", feeds or {})
+        gap = Gap(interest.rp or "", epoch, start, end, previous, interest.cursor or "", feeds or {}, rewound)
         self._out.append(Deliver(interest.key, gap, chars))
 
     def _ok(self, frame: Mapping[str, Any]) -> None:
@@ -497,6 +533,8 @@ class SessionMachine:
         if first or (ahead and not interest.gap_due):
             interest.stand(epoch, offset, cursor)
         self._out.append(Established(interest.key, None if interest.gap_due else interest.cursor))
+        if "alternatives" in frame:
+            self._out.append(Alternatives(interest.key, rp, _urls(frame)))
 
     def _accept(self, target: Target | None) -> None:
         if target is not None and len(self.accepted) < ACCEPTED_MAX:
@@ -622,6 +660,20 @@ def _cursor(frame: Mapping[str, Any]) -> str | None:
     return None if frame.get("cursor") is None else _text(frame, "cursor")
 
 
+def _urls(frame: Mapping[str, Any]) -> list[object]:
+    """Return the URLs of the alternatives that a frame names; none for a malformed value, which changes nothing else."""
+    stated = frame.get("alternatives")
+    return [one.get("url") for one in stated if isinstance(one, Mapping)] if isinstance(stated, list) else []
+
+
+def _advice(frame: Mapping[str, Any]) -> tuple[int | None, float]:
+    """Return `hops` and `valid_s` of a redirect; None and 0 if it is no valid advice to move."""
+    hops, valid_s = _whole(frame.get("hops")), frame.get("valid_s")
+    if hops is None or not isinstance(valid_s, int | float) or isinstance(valid_s, bool):
+        return None, 0.0
+    return hops, float(min(valid_s, VALID_S_MAX))
+
+
 def _ours(id: object) -> int:
     """Return an id in this session's form; 0, which no operation has, for any other value."""
     return id if type(id) is int else 0
@@ -634,6 +686,15 @@ def _feeds(frame: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
         return {}
     pairs = {feed: tuple(map(_whole, lost)) for feed, lost in said.items() if isinstance(lost, list) and len(lost) == 2}
     return {feed: (first, last) for feed, (first, last) in pairs.items() if first is not None and last is not None}
+
+
+def _rewound(frame: Mapping[str, Any]) -> tuple[str, int, int] | None:
+    """Return the gap's withdrawn events; None for none, and for a malformed value, which only the reader sees."""
+    said = frame.get("rewound")
+    if not isinstance(said, Mapping):
+        return None
+    epoch, start, end = said.get("epoch"), _whole(said.get("from")), _whole(said.get("to"))
+    return (epoch, start, end) if isinstance(epoch, str) and start is not None and end is not None else None
 
 
 def _number(frame: Mapping[str, Any], name: str) -> int:

@@ -33,6 +33,7 @@ from herald.events import Gap, Item, encode, hand_out
 from herald.leases import Lease, keep
 from herald.loops import callers, left_in_order
 from herald.session import Target
+from herald.starts import explained
 
 QUEUE_EVENTS_MAX = 1000
 QUEUE_CHARS_MAX = 4 * 1024 * 1024
@@ -242,6 +243,8 @@ class Subscription:
     def end(self, error: HeraldError | None) -> None:
         """See connection.Reader."""
         self._ended = True
+        if isinstance(error, Problem):
+            error = explained(error, self._start_from)
         self._error = self._error or error
         self._changed.set()
         self._established.set()

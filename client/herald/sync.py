@@ -30,12 +30,14 @@ from collections.abc import (
 )
 from concurrent.futures import Future
 from contextlib import suppress
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import herald.client
 from herald.blocking_hooks import BlockingHooks, RunCoroutine
-from herald.client import CONFIRM_S_MAX, FIRST_PATIENCE_S, URL_DEFAULT
+from herald.client import CONFIRM_S_MAX, FIRST_PATIENCE_S
+from herald.defaults import URL_DEFAULT
 from herald.durable import DurableSubscription, Pulled
 from herald.events import Confirmation, Gap, Item, hand_out
 from herald.leases import Lease
@@ -43,6 +45,7 @@ from herald.loops import callers, left_in_order
 from herald.rendezvous_points import RendezvousPoint
 from herald.rollover import Move
 from herald.state import CursorStore
+from herald.statistics import Disconnected, Reconnected, Statistics
 from herald.subscription import Subscription as AsyncSubscription
 
 T = TypeVar("T")
@@ -88,7 +91,7 @@ class LoopThread:
 
 
 class BlockingClient:
-    """See herald.Client; use it as `with Client(url, token=token) as client`. `on_move` is called on the client's thread."""
+    """See herald.Client; use it as `with Client(url, token=token) as client`. Callbacks are called on the client's thread."""
 
     def __init__(
         self,
@@ -96,6 +99,8 @@ class BlockingClient:
         *,
         token: str | Mapping[str, str] | Callable[..., str] | None = None,
         on_move: Callable[[Move], None] | None = None,
+        on_disconnect: Callable[[Disconnected], None] | None = None,
+        on_reconnect: Callable[[Reconnected], None] | None = None,
         source: str | None = None,
         first_patience_s: float = FIRST_PATIENCE_S,
         patience_s: float | None = None,
@@ -105,7 +110,8 @@ class BlockingClient:
         self._subscriptions: set[BlockingSubscription] = set()  # those that are open
         try:
             patience = {"first_patience_s": first_patience_s, "patience_s": patience_s}
-            self._client = self._loop.run(_made(url, token=token, on_move=on_move, source=source, **patience))
+            told: dict[str, Any] = {"on_move": on_move, "on_disconnect": on_disconnect, "on_reconnect": on_reconnect}
+            self._client = self._loop.run(_made(url, token=token, source=source, **told, **patience))
         except BaseException:
             self._loop.stop()
             raise
@@ -143,13 +149,14 @@ class BlockingClient:
         """Publish one event and wait for its confirmation."""
         return self._loop.run(self._client.publish(rp, data, timeout_s=timeout_s, **attributes))
 
-    def publish_many(self, rp: str, events: Iterable[Any]) -> list[Confirmation]:
+    def publish_many(self, rp: str, events: Iterable[Any], *, timeout_s: float = CONFIRM_S_MAX) -> list[Confirmation]:
         """Publish events in one frame, all or none, and wait for their confirmations."""
+        return self._loop.run(self._client.publish_many(rp, events, timeout_s=timeout_s))
 
-        async def publish() -> list[Confirmation]:
-            return await (await self._client.submit(rp, events))
-
-        return self._loop.run(publish())
+    @property
+    def stats(self) -> Statistics:
+        """Return counters of connections, events and publishes, as they are now."""
+        return self._client.stats
 
     def publish_http(self, rp: str, *events: Any) -> list[Confirmation]:
         """Publish by one HTTP request."""
@@ -159,7 +166,7 @@ class BlockingClient:
         self,
         rp: str,
         *,
-        from_: str = "now",
+        from_: str | datetime = "now",
         state: CursorStore | str | os.PathLike[str] | None = None,
         on_gap: Callable[[Gap], None] | None = None,
     ) -> BlockingSubscription:
@@ -332,9 +339,9 @@ class BlockingRendezvousPoints:
         """Renew its lease."""
         return self._run(self._rps.renew(reference, lease_s))
 
-    def delete(self, reference: str) -> None:
+    def delete(self, reference: str, *, reason: str = "") -> None:
         """Delete an RP."""
-        self._run(self._rps.delete(reference))
+        self._run(self._rps.delete(reference, reason=reason))
 
 
 class BlockingDurableSubscriptions:

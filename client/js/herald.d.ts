@@ -36,6 +36,8 @@ export class Gap {
   readonly cursor: string;
   /** At a rendezvous point with replicas, the first and last lost sequence of each feed. Empty elsewhere. */
   readonly feeds: Record<string, [number, number]>;
+  /** Events that the reader was given and that the domain has lost since, offsets both inclusive. Null: none was. */
+  readonly rewound: { epoch: string; from: number; to: number } | null;
   /** How many events of `epoch` are known to be missing. */
   readonly missing: number;
   /** Durable subscriptions: acknowledge everything up to this gap. Else no effect. */
@@ -77,8 +79,30 @@ export interface ReaderOptions {
 }
 
 export interface SubscribeOptions extends ReaderOptions {
-  /** now (default), earliest, last (the last event and later ones), or a cursor. */
+  /**
+   * now (default), earliest, last (the last event and later ones), a cursor, or a time: a Date, or
+   * `time:2026-11-24T02:50:00Z`, for the first event that the domain stored then or later.
+   */
+  from?: "now" | "earliest" | "last" | Date | (string & {});
+}
+
+export interface DurableOptions {
+  /** Seconds to live unless used or renewed; the domain may grant less. Default: the domain's, a week. */
+  leaseS?: number;
+  /** Events to keep for later reading, within the rendezvous point's own bounds. */
+  history?: { maxEvents?: number; maxBytes?: number; maxAgeS?: number };
+  /** Where reading begins: now (default), earliest, last or a cursor. */
   from?: "now" | "earliest" | "last" | (string & {});
+  signal?: AbortSignal;
+}
+
+/** The domain's statement of a durable subscription; docs/protocol.md lists all members. */
+export interface DurableSubscription {
+  id: string;
+  /** Id of its rendezvous point. */
+  rp: string;
+  lease: Lease;
+  [member: string]: unknown;
 }
 
 export class Subscription implements AsyncIterable<Received | Gap> {
@@ -117,6 +141,11 @@ export interface ClientSettings {
   onMove?: (move: Move) => void;
   /** Returns the usable ones of URLs that a domain names. Default: https ones, and http if the first given is http. */
   learnable?: (named: unknown) => string[];
+  /**
+   * Whether the client measures the domains that a gateway names as alternatives, moves to a clearly better one, and
+   * follows redirects; only to domains at which its token is valid as well. Default: true.
+   */
+  bestServer?: boolean;
   /** `source` of events without one. Default: random, one for each client. */
   source?: string;
   /** The state of the connection as a whole. */
@@ -131,6 +160,9 @@ export interface ClientSettings {
   silenceMs?: number;
   pongMs?: number;
   requestsMax?: number;
+  firstMeasureMs?: number;
+  confirmMs?: number;
+  measureMs?: number;
 }
 
 /** One connection to a domain, opened when first needed; it reconnects by itself until closed or ended for good. */
@@ -138,6 +170,13 @@ export class Client {
   constructor(settings?: ClientSettings);
   /** Read a rendezvous point, named by id or name. One subscription at a rendezvous point for each client. */
   subscribe(rp: string, options?: SubscribeOptions): Subscription;
+  /**
+   * Create a durable subscription: it outlives this program, and `attach` reads it by its `id`. Made once, however often the
+   * request has to be repeated. A page of another site than the domain's cannot: browsers do not let it.
+   */
+  createSubscription(rp: string, options?: DurableOptions): Promise<DurableSubscription>;
+  /** End a durable subscription; its unread events are lost. */
+  deleteSubscription(subscription: string, options?: { signal?: AbortSignal }): Promise<void>;
   /** Read a durable subscription from its last acknowledged event on. */
   attach(subscription: string, options?: ReaderOptions): Subscription;
   /**

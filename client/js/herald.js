@@ -13,6 +13,7 @@ import { CLOSE_TOKEN_EXPIRED, HeraldError } from "./errors.js";
 import { randomId, toEvent } from "./events.js";
 import { URLS_MAX, host } from "./rollover.js";
 import { Session, targetOf } from "./session.js";
+import { startText } from "./starts.js";
 import { ReplicaLocations } from "./replica_locations.js";
 
 export { ClientClosed, Closed, HeraldError, Problem } from "./errors.js";
@@ -20,6 +21,9 @@ export { ClientClosed, Closed, HeraldError, Problem } from "./errors.js";
 const SUBPROTOCOL = "herald.v1";
 const EVENT_TYPE = "io.herald.message";
 const PROBE_MS = 5_000;
+const DELAYS = 3; // requests of one measurement
+const MEASURE_MAX_MS = 30_000; // of all measurements of one round; servers without a result by then count as away
+const PREPARE_MS = 15_000; // for connecting to a better server
 /** @type {{signal?: AbortSignal}} */
 const NO_OPTIONS = {};
 const LEARNED_MAX = 1_000; // RPs whose replicas are looked up
@@ -28,7 +32,7 @@ const LAG_MAX = 1_000;
 
 /** Events that a reader requested and cannot get: trimmed from the history, or of an ended epoch. */
 export class Gap {
-  constructor({ rp, epoch, from, to, previousEpoch, cursor, feeds = {} }) {
+  constructor({ rp, epoch, from, to, previousEpoch, cursor, feeds = {}, rewound = null }) {
     this.rp = rp;
     /** The epoch in which reading continues. */
     this.epoch = epoch;
@@ -44,6 +48,11 @@ export class Gap {
      * whichever replica one reads. Empty elsewhere.
      */
     this.feeds = feeds;
+    /**
+     * Events {epoch, from, to} that the reader was given and that the domain has lost since: other events have these offsets
+     * in `epoch`. Null: nothing was withdrawn.
+     */
+    this.rewound = rewound;
   }
 
   /** Return how many events of `epoch` are known to be missing. */
@@ -76,6 +85,9 @@ export class Client {
   #session;
   /** @type {WebSocket | null} */
   #socket = null;
+  /** @type {WebSocket | null} to the server that is to be gone on at */
+  #prepared = null;
+  #whenSwitched = () => {};
   #attempt = 0; // of connecting: an answer to an older one is ignored
   #timers = new Map();
   #keys = 0;
@@ -101,6 +113,7 @@ export class Client {
       WebSocket: Socket,
       random = Math.random,
       learnable = (named) => addresses(named, given[0]),
+      bestServer = true,
       ...tuning
     } = settings;
     const given = Array.isArray(url) ? url : [url ?? globalThis.location?.origin];
@@ -118,14 +131,16 @@ export class Client {
     this.#where = elsewhere ? null : new ReplicaLocations(urls, learnable);
     const refuses = (target, refusing, error) => root.#where.refuses(target, refusing, error);
     const refreshable = getToken !== undefined;
+    const covers = this.#covers(token, getToken);
+    const usable = bestServer ? (named) => learnable(named).filter(covers) : null;
     const now = performance.now();
-    this.#session = new Session({ random, refreshable, urls, refused, now, learnable, refuses, ...tuning });
+    this.#session = new Session({ random, refreshable, urls, refused, now, learnable, refuses, usable, ...tuning });
     globalThis.addEventListener?.("online", this.#online);
   }
 
-  /** Read an RP from `from` (now, earliest, last or a cursor) on, across reconnections. See herald.d.ts. */
+  /** Read an RP from `from` (now, earliest, last, a time or a cursor) on, across reconnections. See herald.d.ts. */
   subscribe(rp, options = {}) {
-    return this.#add({ rp, from: options.from ?? "now" }, options);
+    return this.#add({ rp, from: startText(options.from ?? "now") }, options);
   }
 
   /**
@@ -133,6 +148,20 @@ export class Client {
    */
   attach(subscription, options = {}) {
     return this.#add({ subscription }, options);
+  }
+
+  /** Create a durable subscription at the first domain; resolves to its document, whose `id` is for `attach`. */
+  async createSubscription(rp, options = undefined) {
+    const [endpoint] = this.#names.keys();
+    const { create } = await import("./durable.js");
+    return create(httpOf(endpoint), await this.#getToken(endpoint), rp, options);
+  }
+
+  /** End a durable subscription at the first domain; its unread events are lost. */
+  async deleteSubscription(id, options = undefined) {
+    const [endpoint] = this.#names.keys();
+    const { remove } = await import("./durable.js");
+    return remove(httpOf(endpoint), await this.#getToken(endpoint), id, options);
   }
 
   /**
@@ -169,6 +198,16 @@ export class Client {
     if (typeof token !== "object" || token === null) return async (url) => (this.#names.has(url) ? token : undefined);
     const known = new Map(Object.entries(token).map(([url, value]) => [endpointOf(url), value]));
     return async (url) => known.get(url);
+  }
+
+  /** Return whether an endpoint is shown the same rights: a token that is for it, or none as everywhere. */
+  #covers(token, getToken) {
+    if (getToken) return (url) => getToken.length > 0 || this.#root.#names.has(url);
+    if (typeof token === "object" && token !== null) {
+      const known = new Set(Object.keys(token).map(endpointOf));
+      return (url) => known.has(url);
+    }
+    return (url) => !token || this.#root.#names.has(url);
   }
 
   /** Return the client for a target: this one, or another one for a target that some replicas refuse. */
@@ -291,7 +330,11 @@ export class Client {
     else if (kind === "failed") this.#settle(key)?.reject(output.error);
     else if (kind === "state") this.#tellState(key, output.state, output.detail);
     else if (kind === "timer") this.#setTimer(output.name, output.ms);
-    else if (kind === "connect") this.#connect(output.url);
+    else if (kind === "connect") this.#connect(output.url, output.hops);
+    else if (kind === "measure") this.#measure(output.urls);
+    else if (kind === "prepare") this.#prepare(output.url, output.hops);
+    else if (kind === "unprepare") this.#unprepare();
+    else if (kind === "switch") this.#switch();
     else if (kind === "elsewhere") this.#goElsewhere(output);
     else if (kind === "learn") this.#learn(output.rp, output.url);
     else if (kind === "probe") this.#probe(output.url);
@@ -332,7 +375,7 @@ export class Client {
     }
   }
 
-  async #connect(endpoint) {
+  async #connect(endpoint, hops) {
     const attempt = ++this.#attempt;
     let token;
     try {
@@ -344,14 +387,24 @@ export class Client {
       return;
     }
     if (attempt !== this.#attempt) return;
+    const socket = this.#open(endpoint, token, hops);
+    this.#socket = socket;
+    this.#wire(socket, endpoint, token);
+  }
+
+  #open(endpoint, token, hops) {
     const url = new URL(endpoint);
     if (token) url.searchParams.set("access_token", token);
-    const socket = new this.#Socket(url.href, [SUBPROTOCOL]);
-    this.#socket = socket;
+    if (hops !== null) url.searchParams.set("hops", hops);
+    return new this.#Socket(url.href, [SUBPROTOCOL]);
+  }
+
+  /** Pass what the current socket does to the session; `opened`: whether it is open already. */
+  #wire(socket, endpoint, token, opened = false) {
+    const attempt = this.#attempt;
     const current = (handler) => (event) => {
       if (this.#socket === socket) handler(event);
     };
-    let opened = false;
     socket.onopen = current(() => {
       opened = true;
       this.#handle({ kind: "opened" });
@@ -366,6 +419,82 @@ export class Client {
     socket.onerror = (event) => {
       if (!opened) closed(event); // some runtimes report a failed handshake in no other way
     };
+  }
+
+  /** Measure the round-trip time to servers, one after the other: the least of several requests on one connection. */
+  async #measure(urls) {
+    const delays = new Map(urls.map((url) => [url, null]));
+    const until = performance.now() + MEASURE_MAX_MS;
+    for (const url of urls) {
+      const left = until - performance.now();
+      if (left <= 0) break;
+      delays.set(url, await this.#delay(url, AbortSignal.timeout(Math.min(left, PROBE_MS))));
+    }
+    this.#handle({ kind: "measured", delays });
+  }
+
+  async #delay(endpoint, signal) {
+    const url = new URL("livez", endpoint.replace(/^ws/, "http"));
+    let least = Infinity;
+    try {
+      for (let number = 0; number <= DELAYS; number++) {
+        const began = performance.now();
+        const response = await fetch(url, { mode: "no-cors", cache: "no-store", signal });
+        await response.arrayBuffer();
+        if (number > 0) least = Math.min(least, performance.now() - began); // the first one opened the connection
+      }
+      return least;
+    } catch {
+      return null;
+    }
+  }
+
+  /** Connect to the server that is to be gone on at, beside the present connection. */
+  async #prepare(endpoint, hops) {
+    const attempt = this.#attempt;
+    const given = () => attempt === this.#attempt;
+    let token;
+    try {
+      token = await this.#getToken(endpoint);
+    } catch {
+      this.#handle({ kind: "unprepared", url: endpoint });
+      return;
+    }
+    if (!given()) return;
+    const socket = this.#open(endpoint, token, hops);
+    this.#prepared = socket;
+    const failed = () => {
+      clearTimeout(late);
+      if (this.#prepared !== socket) return;
+      this.#prepared = null;
+      this.#handle({ kind: "unprepared", url: endpoint });
+    };
+    socket.onclose = socket.onerror = failed;
+    socket.onopen = () => {
+      clearTimeout(late);
+      if (this.#prepared !== socket) return;
+      this.#whenSwitched = () => this.#wire(socket, endpoint, token, true);
+      this.#handle({ kind: "prepared", url: endpoint });
+    };
+    const late = setTimeout(() => {
+      failed();
+      socket.close();
+    }, PREPARE_MS);
+  }
+
+  #unprepare() {
+    const socket = this.#prepared;
+    this.#prepared = null;
+    socket?.close(1000);
+  }
+
+  #switch() {
+    const before = this.#socket;
+    this.#attempt++;
+    this.#socket = this.#prepared;
+    this.#prepared = null;
+    this.#whenSwitched();
+    before?.close(1000);
   }
 
   /**
@@ -551,6 +680,11 @@ function endpointOf(url) {
   base.pathname = `${base.pathname.replace(/\/$/, "")}/ws`;
   base.protocol = base.protocol === "https:" ? "wss:" : "ws:";
   return base.href;
+}
+
+/** Return the address of a domain's HTTP interface for its WebSocket URL. */
+function httpOf(endpoint) {
+  return endpoint.replace(/^ws/, "http").replace(/ws$/, "");
 }
 
 /** Report a failing callback as an uncaught error; the flow continues. */

@@ -141,10 +141,10 @@ export class Rollover {
     this.current = url;
   }
 
-  /** Record that the current replica did not answer, or was lost. */
-  failed(now, reason = "does not answer") {
+  /** Record that the current replica did not answer, was lost, or asked for a pause of `afterMs`. */
+  failed(now, reason = "does not answer", afterMs = 0) {
     const replica = this.#left(now, reason);
-    const pause = backoffMs(replica.attempts++, this.#random(), this.#options);
+    const pause = afterMs + backoffMs(replica.attempts++, this.#random(), this.#options);
     replica.dueAt = now + (this.many ? Math.max(pause, this.#options.restMs) : pause);
     replica.tried = true;
   }
@@ -188,6 +188,19 @@ export class Rollover {
     this.#returnedAt = now;
     this.reason = BACK;
     Object.assign(this.#replicas.get(this.preferred), { dueAt: now, tried: false, attempts: 0 });
+  }
+
+  /** Record that a connection to `url` is open and replaces the present one, which works: it is preferred from now on. */
+  chosen(url, now, reason) {
+    if (!this.#replicas.has(url) && this.#replicas.size >= URLS_MAX) {
+      this.#replicas.delete(this.known.findLast((one) => one !== this.current));
+    }
+    const replica = this.#replicas.get(url) ?? { url, attempts: 0 };
+    this.#replicas.delete(url);
+    this.#replicas = new Map([[url, { ...replica, dueAt: now, tried: false, refusal: null }], ...this.#replicas]);
+    this.probeAt = this.#openedAt = this.#returnedAt = null;
+    this.#holdMs = this.#options.holdMs;
+    this.reason = reason;
   }
 
   #refuse(replica, error, now) {

@@ -18,17 +18,22 @@
  *
  * With several replicas rollover.js decides which one is next. A target that one refuses and another may serve leaves
  * the session as `elsewhere`, for a session of its own (replica_locations.js), which continues at its position (`adopt`).
+ * A better server (best_server.js) is connected to before the present one is left: `measure` -> measured -> `prepare` ->
+ * prepared -> what was sent is answered -> `switch`, or unprepared: stay.
  */
 
+import { ASKS, BEST_SERVER_DEFAULTS, BestServer } from "./best_server.js";
 import { CLOSE_OF_ONE, CLOSE_TOKEN_EXPIRED, ClientClosed, Closed, Problem, isTerminal } from "./errors.js";
 import { Repeats } from "./repeats.js";
 import { ROLLOVER_DEFAULTS, Rollover, backoffMs } from "./rollover.js";
+import { explained } from "./starts.js";
 
 export { backoffMs } from "./rollover.js";
 
 /** Bounds and times, in milliseconds unless named otherwise. All can be given to the constructor. */
 export const DEFAULTS = Object.freeze({
   ...ROLLOVER_DEFAULTS,
+  ...BEST_SERVER_DEFAULTS,
   connectMs: 15_000, // bound of token and handshake together
   silenceMs: 25_000, // after this much silence a ping is sent (the domain's own heartbeat is as long)
   pongMs: 10_000, // bound of the wait for any frame after the ping
@@ -38,6 +43,7 @@ export const DEFAULTS = Object.freeze({
 const RETRY_AFTER_S_MAX = 300; // longest accepted Retry-After; guess
 const RETURN_MS = 5_000; // how long going back waits for answers of sent requests
 const TROUBLED_MS = 3_000; // a domain with no other answers than `unavailable` for this long is left, if there is another
+const VALID_MAX_MS = 600_000; // longest validity of a redirect that is believed
 const DROPS_MAX = 5; // consecutive connections that ended by malformed frames without a valid one
 const RESTARTING = new Set([1001, 1012, 4000]);
 /** Refusals that another replica may not share. */
@@ -50,6 +56,10 @@ export function targetOf({ rp, subscription = null }) {
 
 /** A frame violates the protocol. */
 class Malformed extends Error {}
+
+/** Return the milliseconds that a closing domain asks to wait for; 0 for anything else. */
+const retryAfterMs = (value) =>
+  typeof value === "number" && value >= 0 ? Math.min(value, RETRY_AFTER_S_MAX * 1000) : 0;
 
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
@@ -76,6 +86,18 @@ function feedsOf(said) {
   return Object.fromEntries(Object.entries(isObject(said) ? said : {}).filter(([, lost]) => isPlace(lost)));
 }
 
+/** Return a gap's withdrawn events; null for none, and for a malformed value, which only the reader sees. */
+function rewoundOf(said) {
+  if (!isObject(said) || typeof said.epoch !== "string") return null;
+  const { epoch, from, to } = said;
+  return [from, to].every(Number.isSafeInteger) ? { epoch, from, to } : null;
+}
+
+/** Return the URLs of the alternatives that a frame names; none for a malformed value, which changes nothing else. */
+function urlsOf({ alternatives }) {
+  return Array.isArray(alternatives) ? alternatives.filter(isObject).map(({ url }) => url) : [];
+}
+
 /**
  * @typedef {object} Wiring
  * @property {() => number} random a number in [0, 1)
@@ -84,6 +106,8 @@ function feedsOf(said) {
  * @property {Map<string, Error>} [refused] what some of them answered already, so that the others are asked first
  * @property {number} [now] the time from which these answers count
  * @property {(named: unknown) => string[]} [learnable] which of the URLs that a domain named are to be used
+ * @property {((named: unknown) => string[]) | null} [usable] which of them may be moved to, with the same rights; null:
+ *   only failures make it move
  * @property {(target: string, url: string, error: Error) => Error | null} [refuses] a replica refuses a target:
  *   what to end with, or null: another may serve it
  *
@@ -112,6 +136,14 @@ export class Session {
   #rollover;
   #learnable;
   #refuses;
+  /** @type {BestServer | null} */
+  #best = null;
+  #usable;
+  #measuring = false;
+  /** @type {number | null} what the timer is set to */
+  #measureAt = null;
+  /** @type {{url: string, reason: string} | null} connected, and to be gone on at once all is answered */
+  #prepared = null;
   #held = false; // going back to the preferred replica: no request is sent any more
   /** @type {number | null} the domain has answered `unavailable` since then, and nothing else */
   #troubledAt = null;
@@ -127,6 +159,7 @@ export class Session {
     now = 0,
     learnable = () => [],
     refuses = (_target, _url, error) => error,
+    usable = null,
     ...tuning
   }) {
     this.#random = random;
@@ -135,6 +168,8 @@ export class Session {
     this.#refuses = refuses;
     this.#refreshable = refreshable;
     this.#options = { ...DEFAULTS, ...tuning };
+    this.#usable = (named) => (usable?.(named) ?? []).filter((url) => !refused.has(url));
+    if (usable) this.#best = new BestServer(this.#rollover.current, random, this.#options);
   }
 
   /** Process `input`; return the outputs, to be carried out in order. */
@@ -142,6 +177,7 @@ export class Session {
     this.#now = now;
     this.#out = [];
     this[`_${input.kind}`](input);
+    this.#armMeasuring();
     return this.#out;
   }
 
@@ -252,8 +288,12 @@ export class Session {
   // ---- inputs of the connection ----
 
   _opened() {
-    if (this.#phase !== "connecting") return;
+    if (this.#phase === "connecting") this.#begin();
+  }
+
+  #begin() {
     this.#phase = "open";
+    this.#best?.arrived(this.#rollover.current, this.#now);
     this.#heardAt = this.#now;
     this.#pingAt = null;
     this.#closing = null;
@@ -289,7 +329,45 @@ export class Session {
     else if (name === "silence" && this.#phase === "open") this.#checkSilence();
     else if (name === "retry" && this.#phase === "open") this.#sendDue();
     else if (name === "probe" && this.#phase === "open") this.#push({ kind: "probe", url: this.#rollover.preferred });
-    else if (name === "return" && this.#held) this.#goBack();
+    else if (name === "return" && this.#held) this.#leave();
+    else if (name === "measure" && this.#phase === "open" && !this.#measuring) this.#measure();
+  }
+
+  /** {delays}: URL -> round-trip time in milliseconds, null without an answer. */
+  _measured({ delays }) {
+    if (!this.#measuring || !this.#best) return;
+    this.#measuring = false;
+    this.#best.measured(delays, this.#now);
+    const { go } = this.#best;
+    if (!go) return;
+    const hops = this.#best.hops(this.#now) + (go.reason === ASKS ? 1 : 0);
+    this.#push({ kind: "prepare", url: go.url, hops });
+  }
+
+  /** {url}: a connection to the better server is open. */
+  _prepared({ url }) {
+    const go = this.#best?.go;
+    if (!go || go.url !== url || this.#held) {
+      if (go?.url === url) this.#best?.failed(url, this.#now);
+      this.#push({ kind: "unprepare" });
+      return;
+    }
+    this.#prepared = go;
+    this.#held = true;
+    this.#timer("return", RETURN_MS);
+    this.#returnWhenAnswered();
+  }
+
+  /** {url}: no connection to the better server could be opened, or it was lost again. */
+  _unprepared({ url }) {
+    if (this.#best?.go?.url !== url) return;
+    this.#best?.failed(url, this.#now);
+    if (!this.#prepared) return;
+    this.#prepared = null;
+    this.#held = false;
+    this.#timer("return", null);
+    const unsent = [...this.#requests.values()].filter(({ wireId, dueAt }) => wireId === null && !dueAt);
+    for (const request of unsent) this.#sendRequest(request);
   }
 
   /** {good}: whether the preferred replica stated that it is ready. */
@@ -328,8 +406,11 @@ export class Session {
     else if (frame.op === "gap") this.#onGap(frame);
     else if (frame.op === "error") this.#onError(frame);
     else if (frame.op === "covered") this.#onCovered(frame);
+    else if (frame.op === "continued") this.#onContinued(frame);
     else if (frame.op === "redirect") this.#onRedirect(frame);
-    else if (frame.op === "closing") this.#closing = frame;
+    else if (frame.op === "alternatives") {
+      this.#best?.named(textOf(frame, "rp"), this.#usable(urlsOf(frame)), this.#now);
+    } else if (frame.op === "closing") this.#closing = frame;
     // Unknown operations are for newer clients.
   }
 
@@ -338,6 +419,25 @@ export class Session {
   #onRedirect(frame) {
     if (!("to" in frame)) throw new Malformed("to");
     this._learned({ urls: frame.to });
+    const { hops, valid_s: validS } = frame;
+    if (!this.#best || !Number.isSafeInteger(hops) || !Number.isFinite(validS)) return;
+    this.#best.redirected(this.#usable(frame.to), hops, Math.min(validS * 1000, VALID_MAX_MS), this.#now);
+  }
+
+  #armMeasuring() {
+    const at = this.#phase === "open" && !this.#measuring ? (this.#best?.measureAt ?? null) : null;
+    if (at === this.#measureAt) return;
+    this.#measureAt = at;
+    this.#timer("measure", at === null ? null : Math.max(0, at - this.#now));
+  }
+
+  #measure() {
+    this.#measureAt = null;
+    const at = this.#best?.measureAt ?? null;
+    if (!this.#best || at === null || at > this.#now) return;
+    const urls = this.#best.measures(this.#now);
+    this.#measuring = urls.length > 0;
+    if (this.#measuring) this.#push({ kind: "measure", urls });
   }
 
   #onEvent(frame) {
@@ -375,7 +475,7 @@ export class Session {
     const { feeds } = frame;
     const ours = epoch === subscription.epoch && !subscription.placeIsTheirs;
     if (subscription.subscription === null || !ours || feeds !== undefined) {
-      this.#pushGap(subscription, epoch, from, to, cursor, feedsOf(feeds));
+      this.#pushGap(subscription, epoch, from, to, cursor, feedsOf(feeds), rewoundOf(frame.rewound));
       return;
     }
     // The domain continues after what was acknowledged, this session after what was delivered: that part is not missing.
@@ -392,6 +492,19 @@ export class Session {
     if (subscription.epoch === epoch && to > subscription.offset) this.#stand(subscription, epoch, to, cursor);
   }
 
+  /** Go on in an epoch that continues the subscription's: nothing is missing. */
+  #onContinued(frame) {
+    const subscription = this.#byRp.get(textOf(frame, "rp"));
+    if (!subscription) return;
+    const [epoch, offset] = [textOf(frame, "epoch"), numberOf(frame, "offset")];
+    if (!isObject(frame.previous)) throw new Malformed("previous");
+    const [ended, end] = [textOf(frame.previous, "epoch"), numberOf(frame.previous, "to")];
+    // Otherwise the next event shows what is missing.
+    if (ended !== subscription.epoch || subscription.offset > end || subscription.gapDue) return;
+    if (offset === subscription.offset) this.#stand(subscription, epoch, offset, cursorOf(frame, epoch, offset));
+    else subscription.epoch = epoch; // the older cursor remains as good
+  }
+
   #stand(subscription, epoch, offset, cursor) {
     subscription.epoch = epoch;
     subscription.offset = offset;
@@ -400,12 +513,17 @@ export class Session {
     subscription.repeats?.stand(cursor);
   }
 
-  /** Set the position after the gap, even if that is before the present one: a log may have lost its end. */
-  #pushGap(subscription, epoch, from, to, cursor, feeds = {}) {
+  /**
+   * Set the position after the gap, even if that is before the present one: a log may have lost its end.
+   *
+   * @param {{epoch: string, from: number, to: number} | null} [rewound]
+   */
+  #pushGap(subscription, epoch, from, to, cursor, feeds = {}, rewound = null) {
     const previousEpoch = subscription.epoch === epoch ? null : subscription.epoch;
     subscription.gapDue = subscription.placeIsTheirs = false;
     this.#stand(subscription, epoch, to, cursor);
     const gap = { rp: subscription.canonical, epoch, from, to, previousEpoch, cursor: subscription.cursor, feeds };
+    if (rewound) gap.rewound = rewound;
     this.#drops = 0;
     this.#push({ kind: "gap", key: subscription.key, gap });
   }
@@ -454,6 +572,7 @@ export class Session {
     if (first || (ahead && !subscription.gapDue)) this.#stand(subscription, epoch, offset, place);
     const cursor = subscription.gapDue ? null : subscription.cursor; // that gap has the position
     if (cursor?.includes("~")) this.#push({ kind: "learn", rp, url: this.#rollover.current });
+    this.#best?.named(subscription.key, "alternatives" in frame ? this.#usable(urlsOf(frame)) : [], this.#now);
     this.#emitState(subscription, "live", { recovered: !subscription.gapDue, cursor });
   }
 
@@ -500,7 +619,7 @@ export class Session {
 
   #refusedHere(subscription, error) {
     const end = this.#elsewhere(subscription, error);
-    if (end) this.#endSubscription(subscription, end);
+    if (end) this.#endSubscription(subscription, explained(end, subscription.from));
   }
 
   // ---- other replicas ----
@@ -517,6 +636,7 @@ export class Session {
     if (end) return end;
     if (!("frame" in item)) {
       this.#subscriptions.delete(item.key);
+      this.#best?.forget(item.key);
       if (this.#byRp.get(item.canonical) === item) this.#byRp.delete(item.canonical);
       this.#push({ kind: "elsewhere", key: item.key, target, wanted: item });
       return null;
@@ -535,7 +655,24 @@ export class Session {
   }
 
   #returnWhenAnswered() {
-    if (this.#held && ![...this.#requests.values()].some(({ wireId }) => wireId !== null)) this.#goBack();
+    if (this.#held && ![...this.#requests.values()].some(({ wireId }) => wireId !== null)) this.#leave();
+  }
+
+  #leave() {
+    if (this.#prepared) this.#switch(this.#prepared);
+    else this.#goBack();
+  }
+
+  /** Go on at the better server, whose connection is open. */
+  #switch({ url, reason }) {
+    this.#prepared = null;
+    this.#forgetWire();
+    for (const name of ["silence", "retry", "probe", "return"]) this.#timer(name, null);
+    this.#rollover.chosen(url, this.#now, reason);
+    this.#rollover.dialled(url);
+    this.#refreshed = false;
+    this.#push({ kind: "switch" });
+    this.#begin();
   }
 
   #goBack() {
@@ -649,7 +786,7 @@ export class Session {
     const { url } = this.#rollover.next(this.#now);
     if (url !== this.#rollover.current) this.#refreshed = false;
     this.#rollover.dialled(url);
-    this.#push({ kind: "connect", url });
+    this.#push({ kind: "connect", url, hops: this.#best?.hops(this.#now) ?? null });
   }
 
   #ask() {
@@ -706,7 +843,7 @@ export class Session {
       return;
     }
     if (refresh) this.#rollover.again(this.#now);
-    else this.#rollover.failed(this.#now, about);
+    else this.#rollover.failed(this.#now, about, retryAfterMs(closing?.retry_after_ms));
     if (!refresh) this.#attempt++;
     this.#wait({ code, reason: why, retryInMs: refresh ? 0 : this.#rollover.next(this.#now).delayMs });
   }
@@ -722,6 +859,7 @@ export class Session {
   #wait(detail) {
     this.#forgetWire();
     this.#phase = "waiting";
+    this.#abandonPrepared();
     for (const name of ["connect", "silence", "retry", "probe", "return"]) this.#timer(name, null);
     this.#timer("reconnect", detail.retryInMs);
     this.#push({ kind: "state", key: null, state: "reconnecting", detail });
@@ -739,8 +877,19 @@ export class Session {
     }
   }
 
+  /** The present connection is lost: the next one is chosen as after every loss. */
+  #abandonPrepared() {
+    if (this.#best?.go) {
+      this.#best.failed(this.#best.go.url, this.#now);
+      this.#push({ kind: "unprepare" });
+    }
+    this.#prepared = null;
+    this.#measuring = false;
+  }
+
   #end(error, asked) {
     this.#phase = "ended";
+    this.#abandonPrepared();
     this.#ended = error;
     for (const name of ["connect", "reconnect", "silence", "retry", "probe", "return"]) this.#timer(name, null);
     for (const key of this.#requests.keys()) this.#push({ kind: "failed", key, error });
@@ -754,6 +903,7 @@ export class Session {
 
   #endSubscription(subscription, error) {
     this.#subscriptions.delete(subscription.key);
+    this.#best?.forget(subscription.key);
     if (this.#byRp.get(subscription.canonical) === subscription) this.#byRp.delete(subscription.canonical);
     this.#emitState(subscription, "ended", error ? { error } : {});
   }

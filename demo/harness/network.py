@@ -118,10 +118,16 @@ class Publisher(threading.Thread):
 
 
 class Network:
-    """Domains by their short names. `settings` are HERALD_* of all of them, by their field names; `seed` as of Domain."""
+    """Domains by their short names. `settings` are HERALD_* of all of them, by their field names; `seed` as of Domain.
 
-    def __init__(self, folder: Path, names: Sequence[str], *, seed: Path | None = None, **settings: Any) -> None:
+    Without `proxied` domains peer by their own addresses: no route can be cut, and readers are pointed to the domains themselves.
+    """
+
+    def __init__(
+        self, folder: Path, names: Sequence[str], *, seed: Path | None = None, proxied: bool = True, **settings: Any
+    ) -> None:
         self.names = list(names)
+        self._proxied = proxied
         self.members = {name: Member(folder, name, seed=seed, **settings) for name in names}
         self.background = Background()
         self.guests: dict[str, Guest] = {}
@@ -267,7 +273,7 @@ class Network:
 
     def add_peer(self, at: str, of: str, **stated: Any) -> None:
         """Look up the other domain, compare its fingerprint, add it: the acts of the administrator of `at`."""
-        url = self.proxy(at, of).url
+        url = self.proxy(at, of).url if self._proxied else self.members[of].url
         seen = self.members[at].ask("POST", "/api/v1/peers/look", {"url": url})
         assert seen["domain"] == f"{of}.test", seen
         self.members[at].ask(
@@ -343,10 +349,16 @@ class Network:
         """Return a thread that publishes until it is stopped."""
         return Publisher(self, rp, at, every_s)
 
-    def reader(self, rp: str, at: str, *, from_: str = "earliest", subject: str = "reader") -> Reader:
-        """Return a subscriber over the client library at a domain, subscribed when this returns."""
-        member = self.members[at]
-        reader = Reader(self.background, member.url, member.token(subject=subject), rp, from_)
+    def reader(
+        self, rp: str, at: str, *, from_: str = "earliest", subject: str = "reader", also: Iterable[str] = ()
+    ) -> Reader:
+        """Return a subscriber over the client library at a domain, subscribed when this returns.
+
+        Args:
+            also: other domains to which it may send its token.
+        """
+        urls = [self.members[name].url for name in (at, *also)]
+        reader = Reader(self.background, urls, self.members[at].token(subject=subject), rp, from_)
         self._readers.append(reader)
         return reader
 

@@ -4,6 +4,7 @@
     proxy.cut()               # nothing passes: connections break, new ones are refused ("blackhole": swallowed)
     proxy.delay_s = 0.2       # every piece is delayed, of requests and of answers
     proxy.drop_after(10_000)  # the present connections, and the next, break after so many bytes of requests
+    proxy.drop_large(8_000, 2)  # of requests with pieces of so many bytes, every second one breaks; small ones pass
     proxy.requests, proxy.bytes_sent, proxy.copies(b"marker")
 
 What it counts it counts on the way there: the requests of the domain that it belongs to.
@@ -47,6 +48,8 @@ class Proxy:
         self._target = target
         self._mode = "open"
         self._left: int | None = None
+        self._large: tuple[int, int] | None = None
+        self.large = 0
         self._requests = _Marker(REQUEST)
         self._markers: dict[bytes, _Marker] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -82,7 +85,7 @@ class Proxy:
     def heal(self) -> None:
         """Restore the connection at once and without bounds."""
         self.delay_s = 0.0
-        self._left = None
+        self._left = self._large = None
         reopened, self._mode = self._mode != "open", "open"
         if reopened:
             self._background.run(self._break())  # bytes in the black hole stay lost
@@ -90,6 +93,11 @@ class Proxy:
     def drop_after(self, size: int) -> None:
         """Break the connection, once, after this many more bytes of requests."""
         self._left = size
+
+    def drop_large(self, size: int, every: int) -> None:
+        """Break connections at every such piece of this size or more, as a link does that drops data and passes probes; `large`
+        counts these pieces."""
+        self._large = (size, every)
 
     def close(self) -> None:
         """Stop listening and break what is connected."""
@@ -151,6 +159,8 @@ class Proxy:
             breaks = self._left is not None and len(piece) >= self._left
             if self._left is not None:
                 piece, self._left = piece[: self._left], None if breaks else self._left - len(piece)
+            if self._is_dropped(piece):
+                raise ConnectionResetError
             self.bytes_sent += len(piece)
             for marker in (self._requests, *self._markers.values()):
                 marker.fed(tail, piece)
@@ -160,6 +170,13 @@ class Proxy:
             if breaks:
                 raise ConnectionResetError
         requests.write_eof()
+
+    def _is_dropped(self, piece: bytes) -> bool:
+        """Return whether `drop_large` breaks the connection at this piece."""
+        if self._large is None or len(piece) < self._large[0]:
+            return False
+        self.large += 1
+        return self.large % self._large[1] == 0
 
     async def _back(self, far: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
         while piece := await far.read(PIECE_BYTES):

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from herald import Client, Gap, HeraldError, Received
 
@@ -26,13 +26,13 @@ class Reader:
         error: the error that ended it, if any.
     """
 
-    def __init__(self, background: Background, url: str, token: str, rp: str, from_: str) -> None:
+    def __init__(self, background: Background, urls: Sequence[str], token: str, rp: str, from_: str) -> None:
         self.received: list[Received] = []
         self.gaps: list[Gap] = []
         self.error: HeraldError | None = None
         self._background = background
         self._subscribed = asyncio.Event()
-        self._task = background.spawn(self._read(url, token, rp, from_))
+        self._task = background.spawn(self._read(urls, token, rp, from_))
         background.run(self._accepted())
 
     @property
@@ -90,8 +90,8 @@ class Reader:
 
         self._background.run(stopped())
 
-    async def _read(self, url: str, token: str, rp: str, from_: str) -> None:
-        async with Client(url, token=token) as client:
+    async def _read(self, urls: Sequence[str], token: str, rp: str, from_: str) -> None:
+        async with Client(urls, token=token) as client:
             try:
                 subscription = await client.subscribe(rp, from_=from_)
                 self._subscribed.set()

@@ -118,7 +118,8 @@ class Domain:
         self._root = root
         self._seed = seed
         self.name = str(settings.get("domain", "localhost"))
-        stated = {"push": 0, **settings}  # few tests need a deliverer, which takes a second of each start
+        # Few tests need a deliverer, which takes a second of each start; and the machine is not what is tested.
+        stated = {"push": 0, "profile": "standard", **settings}
         self._settings = {f"HERALD_{name.upper()}": str(value) for name, value in stated.items()}
         self._extra_env = dict(extra_env or {})
         self.port = int(settings.get("port", 0)) or free_port()
@@ -164,7 +165,7 @@ class Domain:
 
     @property
     def pids(self) -> dict[str, int]:
-        """Return the pid by name: redis, gateway (gateway-1 ... with several), worker, beat."""
+        """Return the pid by name: redis, gateway (gateway-1 ... with several), worker, forwarder."""
         return {name: identity["pid"] for name, identity in self.table.get("processes", {}).items()}
 
     @property

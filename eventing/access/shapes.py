@@ -38,6 +38,25 @@ class TokenAnswer(Shape):
     expires_at: Moment
 
 
+class IssuedTokenAnswer(Shape):
+    """A token that was issued, as the audit records it; not the token itself."""
+
+    id: Annotated[str, doc("Its jti, with which it is revoked.")]
+    subject: str
+    admin: bool
+    ops: Annotated[list[Operation] | None, doc("Operations to which it is narrowed; null: all.")]
+    rps: Annotated[list[str] | None, doc("Patterns of rendezvous points that its scopes name, the first 5; null: all.")]
+    scopes: Annotated[Count | None, doc("Number of its scopes; null: none.")]
+    audience: Annotated[str | None, doc("Domain that accepts it, if another.")]
+    issued_by: Annotated[str, doc("Identity of the principal that created it.")]
+    issued_at: Moment
+    expires_at: Moment
+    state: Annotated[str, one_of("valid", "expired", "revoked")]
+
+
+IssuedTokenPage = page_of(IssuedTokenAnswer)
+
+
 class BiscuitAnswer(Shape):
     """A signed Biscuit."""
 

@@ -18,8 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from eventing.core.algorithms import parse_algorithms
+from eventing.core.brokers import broker_address
 from eventing.core.client_address import parse_networks
-from eventing.core.errors import ConfigError
+from eventing.core.data_plane import CLUSTER, SHARDS, data_plane_address
+from eventing.core.errors import ConfigError, InvalidRequest
+from eventing.core.events.ack_level import REPLICAS_MAX, Ack
+from eventing.core.modes import MODES
 from eventing.core.names import DOMAIN_PATTERN, ZONE_PATTERN
 from eventing.core.roles import parse_role_mapping
 
@@ -27,6 +31,12 @@ NEAR_MIN = 0.8  # ratio of difflib from which a name counts as a misspelling of 
 NAME_CHARS_SHOWN = 100  # characters of an unknown setting's name that a message repeats
 SOCKET_PATH_BYTES_MAX = 100
 """Longest socket path in bytes. Linux accepts 107 (sun_path, unix(7)), macOS 103."""
+
+PROFILES = ("auto", "small", "standard")
+SMALL_DEFAULTS: Mapping[str, Any] = {"workers": 0, "forwarders": 4, "records_segment_s": 600}
+"""Defaults of the profile `small` where they differ: no worker, few threads, and Parquet made every ten minutes, because
+making it takes half a second of a core.
+"""
 
 
 def _setting(
@@ -56,11 +66,61 @@ class Config:
     data_dir: str = _setting(
         "var", "folder", "Folder of the database, Redis files, secrets and logs of an embedded domain."
     )
-    redis_url: str = _setting("", "URL", "Redis 6.2 or newer to use instead of the embedded Redis.", secret=True)
+    redis_url: str = _setting(
+        "",
+        "URL",
+        "Data plane to use instead of the embedded Redis: redis://, rediss://, unix:// for one server (Redis 6.2 or newer); redis+sentinel://HOST,HOST/MASTER, redis+shards://HOST,HOST or redis+cluster://HOST,HOST for several (docs/several-hosts.md).",
+        secret=True,
+    )
+    redis_replicas: int = _setting(
+        0,
+        "replicas",
+        "Replicas that the Redis of HERALD_REDIS_URL is to have. replicated:all is refused while fewer are connected; without it, one that is away is not missed.",
+        low=0,
+        high=REPLICAS_MAX,
+    )
+    ack_default: str = _setting(
+        "stored",
+        "level",
+        "Acknowledgement level of rendezvous points that state none: accepted, stored, replicated:n or replicated:all (docs/what-survives-what.md).",
+    )
+    broker_url: str = _setting(
+        "",
+        "URL",
+        "Broker of the task queues instead of the domain's Redis: redis://, rediss://, unix://, sentinel://HOST,HOST/MASTER, amqp:// or amqps://. It may lose everything; a Redis Cluster cannot be one.",
+        secret=True,
+    )
     database_url: str = _setting(
-        "", "URL", "PostgreSQL (postgres://...) instead of SQLite in the data folder.", secret=True
+        "",
+        "URL",
+        "PostgreSQL (postgres://...), or pgbouncer in front of it, instead of SQLite in the data folder.",
+        secret=True,
+    )
+    migration_database_url: str = _setting(
+        "",
+        "URL",
+        "PostgreSQL itself (postgres://...), for migrations, where HERALD_DATABASE_URL names a pooler. Empty: HERALD_DATABASE_URL.",
+        secret=True,
+    )
+    database_connections: int = _setting(
+        8,
+        "connections",
+        "Most connections to PostgreSQL of one gateway, and of the deliverer; worker and forwarder have 2 and one for each thread. With fewer, requests wait for each other, and fail after 5 s; the server must permit the sum of all processes.",
+        low=2,
+        high=1000,
+    )
+    migrate: str = _setting(
+        "auto",
+        "auto or never",
+        "Apply migrations of the database at the start. never: the start is refused while migrations are pending, and manage.py migrate applies them.",
     )
     spark_master: str = _setting("local[*]", "Spark master", "Spark master on which report jobs run.")
+    profile: str = _setting(
+        "auto",
+        "auto, small or standard",
+        "How the domain is laid out. small: one process for gateway, forwarder and deliverer, without a worker; what finds nothing to do "
+        "waits longer; access records become Parquet in a short-lived process. Other settings keep what is stated for them. auto: small on a machine of at most 2 GiB or one core (docs/operating.md).",
+    )
     gateways: int = _setting(
         1,
         "processes",
@@ -71,8 +131,8 @@ class Config:
     workers: int = _setting(
         1,
         "processes",
-        "Celery worker processes. 0: neither worker nor beat run, and the forwarder runs the periodic tasks, for domains of little load: "
-        "three processes instead of five, and a task that hangs is not ended.",
+        "Celery worker processes. 0: no worker runs, and the forwarder runs the periodic tasks, for domains of little load: "
+        "three processes instead of four, and a task that hangs is not ended.",
         low=0,
         high=64,
     )
@@ -239,6 +299,20 @@ class Config:
         30, "seconds", "Time within which a request's headers and body must have arrived.", low=1, high=600
     )
     wait_s_max: int = _setting(60, "seconds", "Longest long-poll.", low=0, high=600)
+    drain_lead_s: int = _setting(
+        0,
+        "seconds",
+        "Time for which a gateway that is to stop goes on as before while /readyz answers 503, so that a load balancer sends it no more connections. Longer than the balancer takes to notice; 0 without one.",
+        low=0,
+        high=300,
+    )
+    drain_s: int = _setting(
+        20,
+        "seconds",
+        "Time over which a gateway that is to stop closes its sessions evenly, where other gateways go on (docs/operating.md#restarts); few sessions take less. A shorter time makes more readers return in the same second. 0: all at once.",
+        low=0,
+        high=3600,
+    )
 
     records: bool = _setting(
         True, "0 or 1", "Write access records, from which the reports are computed (docs/records.md)."
@@ -309,7 +383,7 @@ class Config:
         31, "days", "Age at which hourly reports are removed; there are 48 a day.", low=1, high=36_500
     )
 
-    # Rates and quotas (docs/limits.md). Rates of the domain are divided equally among its gateway processes.
+    # Rates and quotas (docs/limits.md). Rates of the domain are divided equally among its live gateway processes.
     rate_window_s: int = _setting(
         2,
         "seconds",
@@ -428,6 +502,11 @@ class Config:
         "name",
         "Zone of this domain in the overlay, such as eu-central: domains of one zone are near to each other. At most 32 characters.",
     )
+    operator: str = _setting(
+        "",
+        "name",
+        "Who runs this domain, by its own word, such as example-hosting: domains of one operator share a risk, so that neither routes nor histories count them as independent. At most 32 characters.",
+    )
     capacity: int = _setting(
         1,
         "class",
@@ -435,12 +514,27 @@ class Config:
         low=0,
         high=3,
     )
+    placement: str = _setting(
+        "advise",
+        "off, advise or apply",
+        "Planner of replicas. off: it plans nothing. advise: it proposes changes, which people approve. apply: it carries them out. A switch of the domain, set by REST or herald plan, takes precedence.",
+    )
+    routes: str = _setting(
+        "apply",
+        "off, advise or apply",
+        "Planner of routes for rendezvous points with a target reliability. off: it plans nothing, and feeds follow their trees. advise: plans are computed and shown, without effect. apply: feeds are eager on the planned links. A switch of the domain, set by REST or herald plan routes, takes precedence.",
+    )
     delivery_lease_s: int = _setting(
         10,
         "seconds",
         "Time for which the delivering domain of a shared subscription may be silent before another domain delivers. A shorter time takes over sooner, and more often by mistake where domains are slow.",
         low=3,
         high=300,
+    )
+    reader_balancing: bool = _setting(
+        True,
+        "0 or 1",
+        "Move readers of rendezvous points with replicas to other domains while this one has more than 1.25 times its fair share of sessions, from 100 sessions on. 0: only moves that an operator or another part begins.",
     )
     push: bool = _setting(
         True,
@@ -476,6 +570,18 @@ class Config:
         low=1,
         high=10_000,
     )
+    smtp_host: str = _setting(
+        "", "host", "Mail server by which contact points are notified of alarms. Empty: no mail is sent."
+    )
+    smtp_port: int = _setting(587, "port", "Port of the mail server.", low=1, high=65535)
+    smtp_security: str = _setting(
+        "starttls",
+        "none, starttls or tls",
+        "Protection of connections to the mail server. none: also the password is sent in clear text; for a server on this machine.",
+    )
+    smtp_user: str = _setting("", "text", "Account at the mail server. Empty: without a login.")
+    smtp_password: str = _setting("", "text", "Password at the mail server.", secret=True)
+    mail_from: str = _setting("", "address", "Sender of the domain's mail, such as herald@example.org.")
     websub_signature: str = _setting(
         "sha256",
         "method",
@@ -488,8 +594,12 @@ class Config:
     )
 
     @classmethod
-    def from_env(cls, env: Mapping[str, str]) -> Config:
-        """Read all settings from `env`. Raises ConfigError naming the first bad setting."""
+    def from_env(cls, env: Mapping[str, str], *, small_machine: bool = False) -> Config:
+        """Read all settings from `env`. Raises ConfigError naming the first bad setting.
+
+        Args:
+            small_machine: what the profile `auto` means here: small, otherwise standard.
+        """
         known = {f"HERALD_{f.name.upper()}": f for f in fields(cls)}
         values: dict[str, Any] = {}
         for name, text in env.items():
@@ -497,6 +607,10 @@ class Config:
                 continue
             setting = known[name]
             values[setting.name] = _parse(name, text, type(setting.default), setting.metadata)
+        if small_machine and values.get("profile", "auto") == "auto":
+            values["profile"] = "small"
+        if values.get("profile") == "small":
+            values = {**SMALL_DEFAULTS, **values}
         config = cls(**values)
         config._refuse_contradictions()
         return config
@@ -510,12 +624,43 @@ class Config:
             raise ConfigError(f"HERALD_LOG_LEVEL is {self.log_level!r}; use debug, info, warning or error.")
         if self.overlay not in ("peers", "admitted", "open"):
             raise ConfigError(f"HERALD_OVERLAY is {self.overlay!r}; use peers, admitted or open.")
-        if not ZONE_PATTERN.fullmatch(self.zone):
-            raise ConfigError(
-                f"HERALD_ZONE is {self.zone!r}; use up to 32 lower-case letters, digits, dots or hyphens."
-            )
+        if self.placement not in MODES:
+            raise ConfigError(f"HERALD_PLACEMENT is {self.placement!r}; use off, advise or apply.")
+        if self.routes not in MODES:
+            raise ConfigError(f"HERALD_ROUTES is {self.routes!r}; use off, advise or apply.")
+        for name, value in (("HERALD_ZONE", self.zone), ("HERALD_OPERATOR", self.operator)):
+            if not ZONE_PATTERN.fullmatch(value):
+                raise ConfigError(f"{name} is {value!r}; use up to 32 lower-case letters, digits, dots or hyphens.")
+        if self.profile not in PROFILES:
+            raise ConfigError(f"HERALD_PROFILE is {self.profile!r}; use auto, small or standard.")
         if self.reports not in ("auto", "off"):
             raise ConfigError(f"HERALD_REPORTS is {self.reports!r}; use auto or off.")
+        try:
+            Ack.parse(self.ack_default)
+        except InvalidRequest as error:
+            raise ConfigError(f"HERALD_ACK_DEFAULT is {self.ack_default!r}: {error}") from None
+        if self.broker_url:
+            broker_address("HERALD_BROKER_URL", self.broker_url)
+        elif len((plane := data_plane_address(self.redis_url)).masters) > 1 or plane.kind in (SHARDS, CLUSTER):
+            raise ConfigError(
+                "HERALD_REDIS_URL names several primaries, which Celery cannot use as its broker; set HERALD_BROKER_URL to a "
+                "single Redis, to Sentinels of one, or to RabbitMQ."
+            )
+        data_plane_address(self.redis_url)
+        if self.migrate not in ("auto", "never"):
+            raise ConfigError(f"HERALD_MIGRATE is {self.migrate!r}; use auto or never.")
+        for name, url in (
+            ("HERALD_DATABASE_URL", self.database_url),
+            ("HERALD_MIGRATION_DATABASE_URL", self.migration_database_url),
+        ):
+            if url and not url.startswith(("postgres://", "postgresql://")):
+                raise ConfigError(
+                    f"{name} is no address of PostgreSQL; use one such as postgres://USER:PASSWORD@HOST/NAME."
+                )
+        if self.migration_database_url and not self.database_url:
+            raise ConfigError(
+                "HERALD_MIGRATION_DATABASE_URL has no effect without HERALD_DATABASE_URL; set both or neither."
+            )
         if self.log_format not in ("text", "json"):
             raise ConfigError(f"HERALD_LOG_FORMAT is {self.log_format!r}; use text or json.")
         if self.otlp_url and not self.otlp_url.startswith(("http://", "https://")):
@@ -545,6 +690,12 @@ class Config:
             raise ConfigError(
                 "HERALD_PUSH_PROXY is not an http address; use one such as http://proxy.example.org:3128."
             )
+        if self.smtp_security not in ("none", "starttls", "tls"):
+            raise ConfigError("HERALD_SMTP_SECURITY is none, starttls or tls.")
+        if self.smtp_host and not re.fullmatch(r"[^@\s<>]{1,64}@[^@\s<>]{1,190}", self.mail_from):
+            raise ConfigError("HERALD_SMTP_HOST needs HERALD_MAIL_FROM, an address such as herald@example.org.")
+        if bool(self.smtp_user) != bool(self.smtp_password):
+            raise ConfigError("HERALD_SMTP_USER and HERALD_SMTP_PASSWORD are stated both, or neither.")
         if self.websub_signature not in ("sha256", "sha384", "sha512"):
             raise ConfigError("HERALD_WEBSUB_SIGNATURE is sha256, sha384 or sha512.")
         if not re.fullmatch(r"[0-9]{1,5}(?:-[0-9]{1,5})?(?:,[0-9]{1,5}(?:-[0-9]{1,5})?){0,99}", self.push_ports):
@@ -553,6 +704,16 @@ class Config:
             r"(?:[0-9]{1,6}(?:\.[0-9]{1,3})?(?:,[0-9]{1,6}(?:\.[0-9]{1,3})?){0,19})?", self.push_retries_s
         ):
             raise ConfigError("HERALD_PUSH_RETRIES_S is not a list of seconds; use one such as 5,300,1800.")
+
+    @property
+    def is_small(self) -> bool:
+        """True in the profile `small`; `auto` that was not resolved to it is the profile `standard`."""
+        return self.profile == "small"
+
+    @property
+    def is_one_process(self) -> bool:
+        """True if gateway, forwarder and deliverer are one process: in the profile `small`, unless further processes are asked for."""
+        return self.is_small and self.gateways == 1 and self.workers == 0
 
     @property
     def data_path(self) -> Path:
@@ -597,10 +758,24 @@ class Config:
         """URL of the Redis in use: the configured one, else the embedded server's socket."""
         return self.redis_url or f"unix://{self.redis_socket}"
 
+    @property
+    def fenced(self) -> bool:
+        """Whether another Redis server may take the place of the present one. The embedded one has no replicas, and restarts
+        from its own file."""
+        return bool(self.redis_url)
+
 
 def unknown_settings(env: Mapping[str, str]) -> list[str]:
     """List names in `env` that look like settings but are not, likely misspelled; those of the client are left out."""
-    known = {*_names(), "HERALD_TOKEN", "HERALD_URL", "HERALD_HOME", "HERALD_TRACEBACK", "HERALD_PROCESS"}
+    known = {
+        *_names(),
+        "HERALD_TOKEN",
+        "HERALD_URL",
+        "HERALD_HOME",
+        "HERALD_PROFILE",
+        "HERALD_TRACEBACK",
+        "HERALD_PROCESS",
+    }
     return sorted(name for name in env if name.startswith("HERALD_") and name not in known)
 
 

@@ -161,3 +161,13 @@ class Unavailable(ApplicationError):
 
 class AckUnavailable(ApplicationError):
     code, status, title = "ack-unavailable", 503, "Requested acknowledgement level not available"
+
+
+def problem_types() -> list[str]:
+    """Return the types of all problems, in alphabetical order."""
+    found, kinds = {ApplicationError}, [ApplicationError]
+    while kinds:
+        below = kinds.pop().__subclasses__()
+        found.update(below)
+        kinds += below
+    return sorted(f"urn:herald:problem:{kind.code}" for kind in found if kind.__module__ == __name__)

@@ -58,6 +58,20 @@ def path(hashes: bytes, index: int) -> list[bytes]:
     return found
 
 
+def root_and_paths(hashes: bytes) -> tuple[bytes, list[list[bytes]]]:
+    """Compute the root, and the `path` of every leaf, from one walk up the tree. Raises ValueError as `split`."""
+    level = split(hashes)
+    paths: list[list[bytes]] = [[] for _ in level]
+    height = 0
+    while len(level) > 1:
+        for index, found in enumerate(paths):
+            neighbour = (index >> height) ^ 1
+            if neighbour < len(level):
+                found.append(level[neighbour])
+        level, height = _above(level), height + 1
+    return level[0] if level else sha256(b"").digest(), paths
+
+
 def root_by_path(leaf_hash: bytes, index: int, size: int, hashes: Sequence[bytes]) -> bytes | None:
     """Compute the root that a path leads to (RFC 9162 section 2.1.3.2); None if no tree of `size` leaves has such a
     path.

@@ -102,4 +102,14 @@ class Principal:
         return self.restriction is None or self.restriction.permits(operation, rp, name)
 
 
+def identity_seen_from(domain: str, home: str, identity: str) -> str:
+    """Translate an identity as kept at `home` into the name of the same bearer at `domain` (Principal.identity)."""
+    if domain == home:
+        return identity
+    issuer, separator, subject = identity.partition("#")
+    if not separator:
+        return f"{home}#{identity}"
+    return subject if issuer == domain else identity
+
+
 ANONYMOUS = Principal("", "", False, float("inf"), {}, local=False)

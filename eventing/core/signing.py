@@ -38,7 +38,10 @@ _ROOTS_CACHED = 4096  # verified roots, as of several requests at once; ~300 byt
 DOMAIN = b"herald domain v1"
 DESCRIPTOR = b"herald descriptor v1"
 ADMISSION = b"herald admission v1"
+PROPERTIES = b"herald properties v1"
 JOIN = b"herald join v1"
+HAND_OVER = b"herald hand-over v1"
+SUCCESSION_PLAN = b"herald succession plan v1"
 SEAL = b"herald seal v1"
 LOW_WATER_MARK = b"herald floor v1"
 SUBSCRIPTION = b"herald subscription v1"
@@ -70,10 +73,11 @@ def sign_all(context: bytes, payloads: Sequence[bytes], private_jwk: Mapping[str
             found.append(sign(context, some[0], private_jwk))
             continue
         leaves = merkle.leaves([context + b"\0" + payload for payload in some])
-        signature = sign(BATCH, bytes([len(some)]) + merkle.root(leaves), private_jwk).signature
-        for index, payload in enumerate(some):
-            path = b"".join(merkle.path(leaves, index))
-            found.append(Signed(payload, str(private_jwk["kid"]), signature + bytes([index, len(some)]) + path))
+        root, paths = merkle.root_and_paths(leaves)
+        signature = sign(BATCH, bytes([len(some)]) + root, private_jwk).signature
+        for index, (payload, path) in enumerate(zip(some, paths, strict=True)):
+            place = bytes([index, len(some)])
+            found.append(Signed(payload, str(private_jwk["kid"]), b"".join([signature, place, *path])))
     return found
 
 

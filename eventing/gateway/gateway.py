@@ -10,10 +10,11 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from eventing.access.rules.limits import Limits
+from eventing.access.verification.revocations import REFRESH_S
 from eventing.conf import config as settings_in_use
 from eventing.core.config import Config
 from eventing.core.container import per_process
@@ -24,7 +25,9 @@ from eventing.gateway.admission.auditing import Auditing
 from eventing.gateway.admission.intakes import IntakeCache
 from eventing.gateway.delivery.acknowledgements import Acknowledgements
 from eventing.gateway.delivery.audience import Audiences
+from eventing.gateway.delivery.draining import TICK_S, Departure, pause, return_after_ms
 from eventing.gateway.delivery.hub import Announcements, Hub
+from eventing.gateway.delivery.reader_moves import ReaderMoves
 from eventing.gateway.delivery.redirects import Redirects
 from eventing.gateway.delivery.revocation import Revoking, end_unless_allowed
 from eventing.gateway.delivery.shared_subscriptions import SharedReadings
@@ -32,18 +35,22 @@ from eventing.gateway.lease_uses import LeaseUses
 from eventing.gateway.observation.metrics import Measuring
 from eventing.gateway.observation.session_control import SessionControl
 from eventing.gateway.observation.tracing import flush_span
+from eventing.gateway.quiet import Quiet
 from eventing.gateway.recording import AccessRecords
 from eventing.gateway.stale_logs import StaleLogs
 from eventing.log.appender import Appender
-from eventing.log.notifications import NotificationChannels
 from eventing.log.reader import LogReader
+from eventing.log.routed_notifications import notification_channels
 from eventing.operations.alarms.watcher import Watcher
 from eventing.operations.samples.sampling import LoadSampler
 from eventing.replication.forwarding.wakeups import ForwardingNotifier
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.sql.random_ids import random_id
 from eventing.sql.threads import in_database
+from eventing.store.cancellation import cancel_and_wait
 from eventing.store.connection import Durability, async_client
+from eventing.store.errors import RedisError
+from eventing.store.routed_async import RoutedAsyncRedis
 from eventing.subscriptions.selectors.subscriptions import subscription_view
 from eventing.telemetry import tracing
 from eventing.telemetry.totals import totals
@@ -61,7 +68,8 @@ class Gateway:
         id: identifies this life of the process among the domain's gateways, 8 characters; never reused.
         clock: the wall clock, Unix seconds.
         loop: the event loop. Getting the running one is a system call: too expensive for each event.
-        stopping: set when the process is to stop.
+        stopping: set when the process is to stop; it may go on serving for a while.
+        closed_together: sessions that are closed in the present moment, because the process is to stop.
         publish_heads: parsed heads of publishes by their digests, because heads contain tokens (server/fast_path.py).
             Process-wide: a head has the same meaning on each connection.
     """
@@ -72,10 +80,11 @@ class Gateway:
         self.clock: Callable[[], float] = time.time
         self.loop = asyncio.get_running_loop()
         self.stopping = False
+        self.closed_together = 0
         self.totals = totals()
         self.publish_heads: OrderedDict[bytes, Any] = OrderedDict()
         self.redis = async_client(config.effective_redis_url)
-        self.reader = LogReader(self.redis)
+        self.reader = LogReader(self.redis, fenced=config.fenced, replicas_known=config.redis_replicas)
         self.tokens = Tokens()
         self.descriptors = Descriptors()
         self.intakes = IntakeCache()
@@ -85,7 +94,7 @@ class Gateway:
         self.hub = Hub(
             config,
             self.reader,
-            lambda on_notification, on_restored: NotificationChannels(
+            lambda on_notification, on_restored: notification_channels(
                 self.redis, on_notification, self.stale_logs.after(on_restored)
             ),
             self._remake_log,
@@ -95,11 +104,13 @@ class Gateway:
                 revocations=lambda: self.revoking.announced(),
                 keys=self.tokens.keys_announced,
                 sessions=lambda message: self.session_control.asked(message),
+                reader_moves=lambda: self.reader_moves.changed(),
             ),
             replicated=self._replicated,
             flush_span=flush_span if tracing.is_on() else None,
         )
-        self.revoking = Revoking(self.hub)
+        self.quiet = Quiet(config, self.hub)
+        self.revoking = Revoking(self.hub, 2 * REFRESH_S if config.is_small else REFRESH_S)
         self.session_control = SessionControl(self.id, self.hub, self.redis)
         self.uses = LeaseUses(self.hub, self.descriptors, lambda: self.clock())
         self.forwarding = ForwardingNotifier()
@@ -109,12 +120,14 @@ class Gateway:
             self._remake_log,
             window_s=config.dedup_window_s,
             ids_max=config.dedup_ids_max,
+            fenced=config.fenced,
             on_replicated=self.forwarding.appended,
             on_used=self.uses.rp,
             traced=tracing.is_on(),
         )
         self.auditing = Auditing()
-        self.redirects = Redirects()
+        self.redirects = Redirects(config.domain)
+        self.reader_moves = ReaderMoves(self.id, self.redis, self.redirects, self.hub, lambda: self.clock())
         self.shared = SharedReadings(self.redis, lambda: self.clock())
         self.acknowledgements = Acknowledgements(
             self.redis,
@@ -125,10 +138,11 @@ class Gateway:
             self.uses.subscription,
         )
         self.audiences = Audiences(self.id, self.redis, self.hub, lambda: self.clock())
-        self.measuring = Measuring(self.hub, self.descriptors, self.reader)
+        self.measuring = Measuring(self.hub, self.descriptors, self.reader, self.quiet)
         self._services: list[LoadSampler | Watcher] = []
         self._durability: Durability | None = None
         self._durability_at = 0.0
+        self._durability_task: asyncio.Task[None] | None = None
         self._rechecks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
@@ -138,20 +152,49 @@ class Gateway:
         await self.hub.start()
         self.records.start(self.hub.channels)
         self.revoking.start()
+        self.reader_moves.start()
         self.measuring.start()
         self.uses.start()
         self._services = [LoadSampler(self), Watcher(self)]
         for service in self._services:
             service.start()
 
-    def drain(self) -> None:
-        """Accept no more sessions, and make the present ones reconnect."""
+    async def drain(
+        self, lead_s: float, within_s: float, stop_accepting: Callable[[], Awaitable[None]], cut: asyncio.Event
+    ) -> None:
+        """Leave the sessions to other gateways in time: be not ready, accept no more connections, close the sessions evenly.
+
+        Args:
+            lead_s: time for which connections are accepted as before, while `/readyz` answers that this gateway stops.
+            within_s: time over which the sessions are closed; 0: at once.
+            stop_accepting: closes the listening socket, and returns when accepted connections have sent their first request.
+            cut: ends the pauses: the rest is to be closed at once (`end_sessions`).
+        """
         self.stopping = True
+        await pause(lead_s, cut)
+        await stop_accepting()
+        log.info("Closing %d sessions within %g s.", len(self.hub.sessions), within_s)
+        departure = Departure(len(self.hub.sessions), within_s, time.monotonic())
+        while not cut.is_set() and not departure.is_over(self.hub.sessions.keys()):
+            due = departure.due(self.hub.sessions, time.monotonic())
+            self.closed_together = len(due)
+            for session in due:
+                session.abort()
+            await pause(TICK_S, cut)
+
+    def end_sessions(self) -> None:
+        """Close at once the sessions that are left and those that still begin, and make waiting pulls answer."""
+        self.stopping = True
+        self.closed_together = len(self.hub.sessions)
         self.hub.stop()
+
+    def return_after_ms(self) -> int:
+        """Draw when a client whose session is being closed because this process stops should connect again, milliseconds."""
+        return return_after_ms(self.closed_together)
 
     async def close(self) -> None:
         """Write accepted events, and stop."""
-        self.drain()
+        self.end_sessions()
         for service in self._services:
             await service.close()
         await self.stale_logs.close()
@@ -159,6 +202,7 @@ class Gateway:
         await self.session_control.close()
         for task in self._rechecks:
             task.cancel()
+        await self.reader_moves.close()
         self.redirects.close()
         self.shared.close()
         await self.acknowledgements.close()
@@ -170,16 +214,33 @@ class Gateway:
         await self.audiences.close()
         await self.records.close()
         await self.measuring.close()
+        if self._durability_task is not None:
+            await cancel_and_wait([self._durability_task])
         self.reader.close()
         await self.redis.aclose()
 
     async def durability(self) -> Durability:
-        """Return the durability of the Redis in use, queried periodically. Raises redis' errors when it is unreachable."""
+        """Return the durability of the Redis in use, queried periodically. Raises redis' errors when it is unreachable.
+
+        Where it has several primaries, one that does not answer keeps no append to another waiting: the last answer holds
+        until the next one.
+        """
         now = time.monotonic()
-        if self._durability is None or now - self._durability_at > DURABILITY_S:
-            self._durability = await self.reader.durability()
-            self._durability_at = now
+        if self._durability is None:
+            self._durability, self._durability_at = await self.reader.durability(), now
+        elif now - self._durability_at > DURABILITY_S:
+            if isinstance(self.redis, RoutedAsyncRedis):
+                self._durability_at = now
+                self._durability_task = self.loop.create_task(self._durability_again())
+            else:
+                self._durability, self._durability_at = await self.reader.durability(), now
         return self._durability
+
+    async def _durability_again(self) -> None:
+        try:
+            self._durability = await self.reader.durability()
+        except (RedisError, OSError) as error:
+            log.debug("The durability of the data plane could not be queried: %s", error)
 
     async def _remake_log(self, rp: str) -> None:
         """Make the missing log of an RP that exists according to SQL, not to the cache."""
@@ -199,8 +260,18 @@ class Gateway:
             if self.hub.readings(one):
                 self._recheck_soon(one)
 
+    async def pause(self, period_s: float) -> float:
+        """Sleep between two turns of periodic work: `period_s`, or longer while nothing happens (quiet.py). Returns how many seconds
+        late the pause ended."""
+        return await self.quiet.pause(period_s)
+
+    def gateways_counted(self, count: int) -> None:
+        """Take a share of the domain's rates as one of `count` live gateways."""
+        self.limits.share(count)
+
     def reading_began(self, descriptor: Descriptor) -> None:
         """Handle a new reading that `descriptor` allowed; if that changed in the meantime, check again."""
+        self.quiet.stir()
         self.uses.reading(descriptor)
         self.redirects.check(descriptor)
         self.audiences.attach(descriptor)
@@ -280,13 +351,6 @@ async def _start(loop: asyncio.AbstractEventLoop) -> Gateway:
     return gateway
 
 
-def drain_gateway() -> None:
-    """Prepare the server's stop: see `Gateway.drain`."""
-    gateway = gateways().get(asyncio.get_running_loop())
-    if gateway is not None:
-        gateway.drain()
-
-
 async def stop_gateway() -> None:
     """Stop this event loop's gateway, if there is one."""
     gateway = gateways().pop(asyncio.get_running_loop(), None)
@@ -294,4 +358,4 @@ async def stop_gateway() -> None:
         await gateway.close()
 
 
-__all__ = ["Gateway", "drain_gateway", "gateway_of", "running_gateway", "stop_gateway"]
+__all__ = ["Gateway", "gateway_of", "running_gateway", "stop_gateway"]

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventing.rest.documents import CURSOR_PATTERN, REFERENCE_BEFORE_ACTION_SCHEMA, SUBSCRIPTION_ID_SCHEMA, ref
+from eventing.rest.documents import (
+    BEGIN_PATTERN,
+    CURSOR_PATTERN,
+    REFERENCE_BEFORE_ACTION_SCHEMA,
+    SUBSCRIPTION_ID_SCHEMA,
+    ref,
+)
 
 _REFERENCE = {
     "name": "reference",
@@ -25,8 +31,12 @@ def _query(name: str, schema: dict[str, Any], description: str) -> dict[str, Any
     return {"name": name, "in": "query", "schema": schema, "description": description}
 
 
-_BEGIN = {"type": "string", "pattern": f"^(now|earliest|last|{CURSOR_PATTERN})$"}
-_AFTER = _query("after", _BEGIN, "A cursor, or earliest, last, now.")
+_BEGIN = {"type": "string", "pattern": BEGIN_PATTERN}
+_TIME = (
+    "`time:2026-11-24T02:50:00Z` begins at the first event stored then or later, by this domain's clock. If the history "
+    "begins later, reading begins at `earliest`, and `gap` covers the events before it; a time in the future is `now`."
+)
+_AFTER = _query("after", _BEGIN, f"A cursor, or earliest, last, now, or a time: {_TIME}")
 _LIMIT = _query(
     "limit",
     {"type": "integer", "minimum": 1, "default": 100},
@@ -124,7 +134,7 @@ PATHS: dict[str, Any] = {
             "`id:` is the cursor, `data:` the event; `Last-Event-ID` resumes. A `gap` event reports lost events.",
             parameters=[
                 _REFERENCE,
-                _query("after", _BEGIN, "A cursor, or earliest, last, now (the default)."),
+                _query("after", _BEGIN, f"A cursor, or earliest, last, now (the default), or a time: {_TIME}"),
                 {
                     "name": "Last-Event-ID",
                     "in": "header",

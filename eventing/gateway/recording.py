@@ -26,6 +26,7 @@ from eventing.core.config import Config
 from eventing.core.principals import Principal
 from eventing.records.buffer import Buffer
 from eventing.records.rows import DELIVER, Who, rp_or_nothing
+from eventing.records.sealing import SealingProcess
 from eventing.records.segments import gateway_id
 from eventing.records.writer import Writer
 from eventing.telemetry.totals import flows, totals
@@ -215,7 +216,8 @@ class AccessRecords:
         if config.records:
             random = base64.b32encode(os.urandom(5)).decode().lower()
             gateway = gateway_id(socket.gethostname(), clock(), random)
-            self._writer = Writer(config.records_path, gateway, config.records_segment_s)
+            sealing = SealingProcess(config.records_path) if config.is_small else None
+            self._writer = Writer(config.records_path, gateway, config.records_segment_s, sealing)
             self._buffer = Buffer(self._writer, config.records_waiting_max, clock)
             self.note = self._buffer.note
 

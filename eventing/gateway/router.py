@@ -128,6 +128,8 @@ async def _serve(
         headers = [(b"allow", ", ".join(error.extra["allow"]).encode())] if "allow" in error.extra else None
         if isinstance(error, Moved):
             headers = [(b"location", location(error, scope, match["action"]).encode())]
+            if "hops" in error.extra:
+                headers.append((b"herald-hops", str(error.extra["hops"]).encode()))
         await http.answer_problem(send, error, close=isinstance(error, TooLarge | Timeout), headers=headers)
     except http.ClientDisconnected:
         reason = DISCONNECTED

@@ -46,6 +46,14 @@ class PublishedAnswer(Shape):
     results: list[PublishedResult] | UnsetType = UNSET
 
 
+class RewoundAnswer(Shape):
+    """Events that the reader was given and that the domain has lost since: offsets of an epoch that ended, both included."""
+
+    epoch: str
+    first: Count = field(name="from")
+    last: Count = field(name="to")
+
+
 class GapAnswer(Shape):
     """Requested offsets that are not held, both ends included."""
 
@@ -59,6 +67,7 @@ class GapAnswer(Shape):
         ),
     ] = UNSET
     cursor: Continuation | UnsetType = UNSET
+    rewound: RewoundAnswer | UnsetType = UNSET
 
 
 class PulledAnswer(Shape):

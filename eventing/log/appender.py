@@ -5,27 +5,37 @@ one task sends everything that has gathered as one pipeline, and while Redis wri
 pipeline gathers. So an idle gateway writes at once and a busy one shares each fsync among all connections. When the
 connection to Redis breaks, the outcome of the pipeline is unknown: it is sent again with the same ids, which the log
 recognises, for up to `RETRY_S`. `done` is called exactly once per append, with the outcome.
+
+At the levels with replicas, readers get the events only when the replicas hold them: the scripts withhold them, and when
+WAIT has counted the replicas, a second call reveals them. What a promoted replica lacks, no reader has been given.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from time import monotonic
 from typing import Any, Protocol
 
 import redis.asyncio
-from redis.exceptions import BusyLoadingError, ConnectionError, NoScriptError, ReadOnlyError, RedisError, TimeoutError
+from redis.exceptions import NoScriptError, RedisError
 
 from eventing.core.errors import AckUnavailable, ApplicationError, Unavailable
 from eventing.core.events.ack_level import Ack
 from eventing.core.events.cloudevents import Event
 from eventing.log import scripts
+from eventing.log.home_queues import HomeQueues
 from eventing.log.scripts import Appended
 from eventing.log.tracing import AppendSpans
-from eventing.store.bulk_connection import BulkConnection, Command
+from eventing.store.bulk_connection import Command
+from eventing.store.bulk_links import bulk_of
+from eventing.store.client import form_for
 from eventing.store.connection import ANSWER_TIMEOUT_S, Durability
+from eventing.store.plane import is_of_connection, is_of_topology
+from eventing.store.routed_async import RoutedAsyncRedis
 from eventing.telemetry.totals import flows, totals
 
 # Shorter than a client's own patience; a killed Redis is back within 1 to 3 s (measured).
@@ -43,8 +53,7 @@ Outcome = Appended | ApplicationError
 Done = Callable[[Outcome], None]
 log = logging.getLogger(__name__)
 
-_BY_SHA = ("EVALSHA", scripts.APPEND.sha)
-_BY_TEXT = ("EVAL", scripts.APPEND.text)
+_CONNECTED = re.compile(rb"connected_slaves:(\d+)")
 _tuple = tuple.__new__  # a NamedTuple's constructor without the Python call in between
 
 
@@ -92,6 +101,7 @@ class Appender:
         durability: durability that this Redis provides.
         remake: makes the missing log of an RP that exists; raises ApplicationError when the RP has ended.
         window_s, ids_max: deduplication, see Config.
+        fenced: whether another server may take the place of the present one (lineage.py).
         on_replicated: called after events were appended at an RP with links to peers.
         on_used: called after events were appended at an RP, once for consecutive appends of one RP.
         traced: whether spans are made (log/tracing.py).
@@ -105,6 +115,7 @@ class Appender:
         *,
         window_s: int,
         ids_max: int,
+        fenced: bool = False,
         on_replicated: Callable[[Destination], None] = _nothing,
         on_used: Callable[[Destination], None] = _nothing,
         traced: bool = False,
@@ -114,11 +125,14 @@ class Appender:
         self._remake = remake
         self._window_s = window_s
         self._ids_max = ids_max
+        script = form_for(client, scripts.append_script(fenced))
+        self.by_sha, self.by_text = ("EVALSHA", script.sha), ("EVAL", script.text)
         self.on_replicated = on_replicated
         self.on_used = on_used
         self.traced = traced
-        self._queues: dict[Ack, _BatchQueue] = {}
-        self._last: _BatchQueue | None = None  # usually the same again: hashing an Ack costs more than this comparison
+        self._queues: dict[Ack, _BatchQueue | HomeQueues[_BatchQueue]] = {}
+        # Usually the same again: hashing an Ack costs more than this comparison.
+        self._last: _BatchQueue | HomeQueues[_BatchQueue] | None = None
 
     def append(self, descriptor: Destination, events: Sequence[Event], done: Done) -> None:
         """Append `events` to the log of `descriptor`'s RP; `done` is called with their position or an error."""
@@ -127,10 +141,16 @@ class Appender:
             queue = self._last = self._queue(descriptor.ack)
         queue.put(_Append(descriptor, events, done))
 
-    def _queue(self, ack: Ack) -> _BatchQueue:
+    def append_args(self, rp: str, events: Sequence[Event], replicas: int = 0) -> list[Any]:
+        """Make key count, keys and arguments of APPEND."""
+        return scripts.append_args(rp, events, self._window_s, self._ids_max, replicas)
+
+    def _queue(self, ack: Ack) -> _BatchQueue | HomeQueues[_BatchQueue]:
         queue = self._queues.get(ack)
         if queue is None:
-            queue = self._queues[ack] = _BatchQueue(self, ack)
+            client, make = self._client, partial(_BatchQueue, self, ack)
+            queue = HomeQueues(ack, client.plane, make) if isinstance(client, RoutedAsyncRedis) else make()
+            self._queues[ack] = queue
         queue.ack = ack  # an equal Ack is found by identity from now on
         return queue
 
@@ -151,9 +171,8 @@ class Appender:
 
     async def close(self) -> None:
         """Wait for the pipelines in progress."""
-        await asyncio.gather(*(queue.task for queue in self._queues.values() if queue.task), return_exceptions=True)
         for queue in self._queues.values():
-            queue.close()
+            await queue.finish()
 
 
 class _BatchQueue:
@@ -162,14 +181,21 @@ class _BatchQueue:
     def __init__(self, appender: Appender, ack: Ack) -> None:
         self._appender = appender
         self.ack = ack
-        self._connection = BulkConnection(appender._client)
+        self._connection = bulk_of(appender._client, repeats_lost=False)
         self._waiting: list[_Append] = []
         self._waiting_bytes = 0
         self._spans = AppendSpans() if appender.traced else None
         self.task: asyncio.Task[None] | None = None
 
-    def close(self) -> None:
-        """Close the queue's connection."""
+    @property
+    def is_idle(self) -> bool:
+        """True while nothing waits or is being sent."""
+        return self.task is None
+
+    async def finish(self) -> None:
+        """Wait for the pipeline in progress, and close the queue's connection."""
+        if self.task is not None:
+            await asyncio.gather(self.task, return_exceptions=True)
         self._connection.close()
 
     def put(self, append: _Append) -> None:
@@ -235,8 +261,16 @@ class _BatchQueue:
                 return await self._try(pipeline)
             except ApplicationError as error:
                 return [error] * len(pipeline)
-            except (ConnectionError, TimeoutError, BusyLoadingError, ReadOnlyError, OSError) as error:
+            except (RedisError, OSError) as error:
+                if not is_of_connection(error) and not is_of_topology(error):
+                    totals().redis_failures += 1
+                    log.error("Redis refused a write: %s", error)
+                    sorry = Unavailable(
+                        "The event log is not writable at present. Publish again later.", retry_after_s=5
+                    )
+                    return [sorry] * len(pipeline)
                 totals().redis_failures += 1
+                self._connection.close()  # a replica now, perhaps: the next one is to the primary
                 if loop.time() + pause_s > deadline:
                     log.error(
                         "Redis did not answer for %.0f s: %d publishes refused (%s)", RETRY_S, len(pipeline), error
@@ -247,11 +281,6 @@ class _BatchQueue:
                     return [sorry] * len(pipeline)
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 2, RETRY_PAUSE_S[1])
-            except RedisError as error:
-                totals().redis_failures += 1
-                log.error("Redis refused a write: %s", error)
-                sorry = Unavailable("The event log is not writable at present. Publish again later.", retry_after_s=5)
-                return [sorry] * len(pipeline)
             except Exception:
                 log.exception("Appending failed: %d publishes refused", len(pipeline))
                 return [Unavailable("The event log failed. Publish again with the same id.")] * len(pipeline)
@@ -272,18 +301,25 @@ class _BatchQueue:
         left = list(enumerate(runs))
         text = False
         short: AckUnavailable | None = None
+        replicas, appender = self._replicas(durability), self._appender
         for _ in range(4):  # script unknown, log missing, both after a restart of Redis; never more
-            window_s, ids_max = self._appender._window_s, self._appender._ids_max
-            waits = self._waits(durability)
-            commands = [
+            waits = self._waits(durability, replicas)
+            commands: list[Command] = [
                 (
-                    *(_BY_TEXT if text or run.split else _BY_SHA),
-                    *scripts.append_args(run.rp, run.events, window_s, ids_max),
+                    *(appender.by_text if text or run.split else appender.by_sha),
+                    *appender.append_args(run.rp, run.events, replicas),
                 )
                 for _, run in left
             ]
-            answers = await self._connection.ask(commands + waits, ANSWER_TIMEOUT_S)
-            short = self._shortfall(waits, answers[len(left) :]) or short
+            # Each of them after the writes: a replica that comes later gets them with its first copy.
+            asked = [scripts.replication_asked(run.rp) for _, run in left] if self.ack.all else []
+            answers = await self._connection.ask(commands + asked + waits, ANSWER_TIMEOUT_S)
+            waited = answers[len(left) + len(asked) :]
+            come = max(map(_connected, answers[len(left) : len(left) + len(asked)]), default=0)
+            if come > replicas:  # which of them have it is not known: wait for all
+                replicas, waits = come, self._waits(durability, come)
+                waited = await self._connection.ask(waits, ANSWER_TIMEOUT_S)
+            short = self._shortfall(waits, waited, replicas) or short
             again = []
             for (index, run), answer in zip(left, answers, strict=False):
                 if isinstance(answer, NoScriptError):
@@ -302,8 +338,28 @@ class _BatchQueue:
             left = again
             if not left:
                 ordered = [outcomes[index] for index in range(len(runs))]
-                return [short if short and isinstance(outcome, Appended) else outcome for outcome in ordered]
+                if short:
+                    return [short if isinstance(outcome, Appended) else outcome for outcome in ordered]
+                if replicas:
+                    await self._reveal(runs, ordered)
+                return ordered
         raise RedisError("the log could not be made")
+
+    async def _reveal(self, runs: list[_Run], outcomes: list[Outcome]) -> None:
+        """Let readers have what replicas hold now: of each log everything up to the last event of its runs."""
+        after: dict[tuple[str, str], int] = {}
+        for run, outcome in zip(runs, outcomes, strict=True):
+            if isinstance(outcome, Appended):
+                log = (run.rp, outcome.epoch)
+                after[log] = max(after.get(log, 0), max(outcome.offsets) + 1)
+        reveal = form_for(self._appender._client, scripts.REVEAL)
+        calls = [scripts.reveal_args(*log, offset) for log, offset in after.items()]
+        answers = await self._connection.ask([("EVALSHA", reveal.sha, *call) for call in calls], ANSWER_TIMEOUT_S)
+        if any(isinstance(answer, NoScriptError) for answer in answers):
+            answers = await self._connection.ask([("EVAL", reveal.text, *call) for call in calls], ANSWER_TIMEOUT_S)
+        for answer in answers:
+            if isinstance(answer, RedisError) and not str(answer).startswith("NOLOG"):
+                raise answer
 
     async def _make_log(self, rp: str) -> ApplicationError | None:
         try:
@@ -312,26 +368,46 @@ class _BatchQueue:
             return error
         return None
 
-    def _waits(self, durability: Durability) -> list[Command]:
+    def _replicas(self, durability: Durability) -> int:
+        """Return how many replicas the level waits for. Raises AckUnavailable where all are meant and some are away."""
+        if not self.ack.all:
+            return self.ack.replicas
+        there, wanted = durability.replicas, max(1, durability.replicas_known)
+        if there < wanted:
+            raise AckUnavailable(
+                f"'{self.ack}' needs every replica of this domain's Redis, and {there} of {wanted} are connected. Publish again when they are back.",
+                retry_after_s=5,
+            )
+        return there
+
+    def _waits(self, durability: Durability, replicas: int) -> list[Command]:
         if self.ack.stored and not durability.always:
-            return [("WAITAOF", 1, self.ack.replicas, WAIT_MS)]
-        if self.ack.replicas:
-            return [("WAIT", self.ack.replicas, WAIT_MS)]
+            return [("WAITAOF", 1, replicas, WAIT_MS)]
+        if replicas:
+            return [("WAIT", replicas, WAIT_MS)]
         return []
 
-    def _shortfall(self, waits: list[Command], answers: list[Any]) -> AckUnavailable | None:
+    def _shortfall(self, waits: list[Command], answers: list[Any], wanted: int) -> AckUnavailable | None:
         """Make the error for the part of the acknowledgement level that the answers to `waits` leave unfulfilled; None
         if nothing."""
         for wait, answer in zip(waits, answers, strict=True):
             if isinstance(answer, RedisError):
                 raise answer
             local, replicas = (1, answer) if wait[0] == "WAIT" else answer
-            if local < 1 or replicas < self.ack.replicas:
+            if local < 1 or replicas < wanted:
                 return AckUnavailable(
-                    f"The event is in the log, but '{self.ack}' was not reached within {WAIT_MS // 1000} s ({replicas} of {self.ack.replicas} replicas). Publishing the event again with the same id is safe.",
+                    f"The event is in the log, but '{self.ack}' was not reached within {WAIT_MS // 1000} s ({replicas} of {wanted} replicas). Publishing the event again with the same id is safe.",
                     retry_after_s=5,
                 )
         return None
+
+
+def _connected(info: Any) -> int:
+    """Return how many replicas are connected, from INFO's answer."""
+    if isinstance(info, RedisError):
+        raise info
+    found = _CONNECTED.search(info)
+    return int(found[1]) if found else 0
 
 
 def _count(

@@ -15,11 +15,13 @@ from eventing.core.errors import InvalidCursor
 from eventing.core.events.cloudevents import Event
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.history import HistoryBounds
+from eventing.core.events.lineage import Lineage
 from eventing.core.events.positions import LogState
 from eventing.log import scripts
 from eventing.log.scripts import Appended, NoLog
 from eventing.store import keys
 from eventing.store.client import Script, client, run_script, run_script_all
+from eventing.store.connection import hasty_client, primaries_of
 
 ANNOUNCE_S = 1.0  # for Redis to take an announcement of revocations
 
@@ -73,6 +75,28 @@ def stored_at(places: Iterable[tuple[str, int]]) -> list[tuple[str, float | None
     ]
 
 
+def offset_at(rp: str, moment_ms: int) -> scripts.TimePosition:
+    """Return the place of a time, Unix milliseconds by Redis' clock, in the log. Raises NoLog."""
+    return scripts.time_position(call(scripts.OFFSET_AT, scripts.offset_at_args(rp, moment_ms)))
+
+
+def lineage(rp: str) -> Lineage:
+    """Return the epochs of the log. One that another server wrote last is continued in a new epoch first. Raises NoLog."""
+    return scripts.lineage(call(scripts.LINEAGE, scripts.lineage_args(rp, config().fenced)))
+
+
+def continued(rp: str, cursor: Cursor, epoch: str) -> Cursor:
+    """Return the position that a cursor denotes in the log, whose cursors have `epoch` now; as it is, if there is no log, or
+    it does not continue the cursor's epoch that far."""
+    if cursor.epoch == epoch:
+        return cursor
+    try:
+        place, rewound = lineage(rp).continued(cursor)
+    except NoLog:
+        return cursor
+    return place if rewound is None else cursor
+
+
 def ensure_log(rp: str, bounds: HistoryBounds) -> LogState:
     """Make the log with a new epoch if it is missing, and set its bounds. Returns its extent."""
     return scripts.log_state(call(scripts.CREATE, scripts.create_args(rp, bounds)))
@@ -103,12 +127,13 @@ def append(rp: str, events: Sequence[Event], bounds: HistoryBounds) -> Appended:
     duplicates: list[bool] = []
     epoch = ""
     for part in scripts.runs(events):
-        args = scripts.append_args(rp, part, config().dedup_window_s, config().dedup_ids_max)
+        settings = config()
+        args = scripts.append_args(rp, part, settings.dedup_window_s, settings.dedup_ids_max)
         try:
-            answer = call(scripts.APPEND, args)
+            answer = call(scripts.append_script(settings.fenced), args)
         except NoLog:
             ensure_log(rp, bounds)
-            answer = call(scripts.APPEND, args)
+            answer = call(scripts.append_script(settings.fenced), args)
         epoch, more_offsets, more_duplicates = scripts.appended(answer, len(part))
         offsets += more_offsets
         duplicates += more_duplicates
@@ -142,9 +167,9 @@ def trim_log_before(rp: str, epoch: str, first: int) -> Cut:
 
 
 def replicas_connected() -> int:
-    """Count the replicas that are connected to the Redis in use."""
-    info: dict[str, Any] = client().info("replication")
-    return int(info.get("connected_slaves", 0))
+    """Count the replicas that are connected to the Redis in use; of several primaries, those of the one that has fewest."""
+    found: list[Any] = [node.info("replication") for node in primaries_of(client())]
+    return min(int(info.get("connected_slaves", 0)) for info in found)
 
 
 def announce_change(rp: str) -> None:
@@ -159,7 +184,7 @@ def announce_keys() -> None:
 
 @memoized(maxsize=4)
 def _announcer(url: str) -> redis.Redis:
-    return redis.Redis.from_url(url, socket_timeout=ANNOUNCE_S, socket_connect_timeout=ANNOUNCE_S, protocol=2)
+    return hasty_client(url, ANNOUNCE_S)
 
 
 def announce_revocations(url: str) -> None:
@@ -206,9 +231,10 @@ def subscription_forget(rp: str, subscription: str) -> None:
     client().delete(keys.shared_key(rp, subscription))
 
 
-def acknowledge_args(rp: str, subscription: str, cursor: Cursor) -> list[Any]:
-    """Make key count, keys and arguments of ACKNOWLEDGE."""
-    return [2, keys.meta_key(rp), keys.cursors_key(rp), subscription, cursor.epoch, cursor.offset]
+def acknowledge_args(rp: str, subscription: str, cursor: Cursor, *, fenced: bool = False) -> list[Any]:
+    """Make key count, keys and arguments of ACKNOWLEDGE; `fenced` as for scripts.append_args."""
+    place = (cursor.epoch, cursor.offset, scripts.fence(fenced))
+    return [2, keys.meta_key(rp), keys.cursors_key(rp), subscription, *place]
 
 
 def verdict(answer: list[Any]) -> tuple[str, str]:

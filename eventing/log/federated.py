@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from eventing.core.merkle import HASH_BYTES
+from eventing.core.seals.heads import HEAD_BYTES
 from eventing.log import scripts
 from eventing.log.control import call, logs_only, stored_at
 from eventing.store import keys
@@ -24,7 +26,8 @@ class LogHead(NamedTuple):
     """Head of a log and of its feeds.
 
     Attributes:
-        epoch: epoch of the log and of the own feed.
+        epoch: epoch of the own feed.
+        present: epoch of cursors: that of the own feed, or one in which another server continues the log (lineage.py).
         first: oldest offset held; `next` if none is.
         next: offset of the next event.
         own: last sequence of the own feed.
@@ -32,9 +35,12 @@ class LogHead(NamedTuple):
         sealed: last own sequence that a seal covers.
         own_head: head of the newest own seal (core/seals/heads.py); empty for none.
         foreign_heads: head of the newest seal of each other feed, where known.
+        foreign_digests: digest of the newest seal of each other feed (core/seals/seals.py: `digest`), where known: logs of before
+            have its head only.
     """
 
     epoch: str
+    present: str
     first: int
     next: int
     own: int
@@ -42,6 +48,7 @@ class LogHead(NamedTuple):
     sealed: int
     own_head: bytes = b""
     foreign_heads: Mapping[str, bytes] = MappingProxyType({})
+    foreign_digests: Mapping[str, bytes] = MappingProxyType({})
 
 
 class Unsealed(NamedTuple):
@@ -141,11 +148,16 @@ def heads(rps: Sequence[str]) -> list[LogHead | None]:
 
 
 def _head(answer: list[Any]) -> LogHead:
-    epoch, first, after, own, sealed, seal_head, *feeds = answer
+    epoch, present, first, after, own, sealed, seal_head, *feeds = answer
+    if not feeds:
+        return LogHead(epoch.decode(), present.decode(), first, after, own, {}, sealed, seal_head[:HEAD_BYTES])
     names = [name.decode() for name in feeds[::3]]
     held = {name: int(sequence) for name, sequence in zip(names, feeds[1::3], strict=True) if int(sequence)}
-    seal_heads = {name: one for name, one in zip(names, feeds[2::3], strict=True) if one}
-    return LogHead(epoch.decode(), first, after, own, held, sealed, seal_head, seal_heads)
+    known = dict(zip(names, feeds[2::3], strict=True))
+    seal_heads = {name: one[:HEAD_BYTES] for name, one in known.items() if one}
+    digests = {name: one for name, one in known.items() if len(one) == HASH_BYTES}
+    heads_known = (seal_head[:HEAD_BYTES], seal_heads, digests)
+    return LogHead(epoch.decode(), present.decode(), first, after, own, held, sealed, *heads_known)
 
 
 def seal_of(rp: str, feed_key: str, sequence: int) -> StoredSeal | None:

@@ -63,7 +63,7 @@ class Incoming(NamedTuple):
         leaves: leaf hashes of the run's events before those (or of all of them).
         path: domains that the run passed, the origin first.
         gap_to: sequences up to this one need not be held here: a gap that the receiver has accepted.
-        seal_head: head of the seal (core/seals/heads.py); empty if unknown.
+        seal_digest: digest of the seal (core/seals/seals.py: `digest`); empty if unknown.
     """
 
     rp: str
@@ -76,11 +76,11 @@ class Incoming(NamedTuple):
     leaves: bytes
     path: Sequence[str]
     gap_to: int | None = None
-    seal_head: bytes = b""
+    seal_digest: bytes = b""
 
     def args(self) -> list[Any]:
         """Make key count, keys and arguments of RECEIVE. Raises ValueError for an inconsistent run."""
-        rp, feed_key, first, last, events, digests, seal, leaves, path, gap_to, seal_head = self
+        rp, feed_key, first, last, events, digests, seal, leaves, path, gap_to, seal_digest = self
         count, size = last - first + 1, len(events)
         if not (1 <= count <= RUN_EVENTS_MAX and size <= count and len(digests) == size):
             raise ValueError("a run has 1 to RUN_EVENTS_MAX events, and a digest for each that is given")
@@ -101,8 +101,9 @@ class Incoming(NamedTuple):
             " ".join(path),
             FEEDS_MAX - 1,
             size,
-            seal_head,
+            seal_digest,
             ORIGIN_FEEDS_MAX,
+            scripts.fence(config().fenced),
         )
         every_key = (*keys.log_keys(rp), keys.feeds_key(rp), keys.vectors_key(rp), keys.seals_key(rp, feed_key))
         return [7, *every_key, keys.notification_channel(rp), *settings, *run, *digests, *events]
@@ -116,7 +117,7 @@ class OwnSeal(NamedTuple):
         leaves: leaf hashes of all events of the run.
         o, z: offsets of the first and the last event.
         epoch: epoch of the Unsealed that was sealed; "" for the log's present one.
-        seal_head: head of the seal (core/seals/heads.py); empty if unknown.
+        seal_digest: digest of the seal (core/seals/seals.py: `digest`); empty if unknown.
     """
 
     rp: str
@@ -128,14 +129,14 @@ class OwnSeal(NamedTuple):
     o: int
     z: int
     epoch: str = ""
-    seal_head: bytes = b""
+    seal_digest: bytes = b""
 
     def args(self) -> list[Any]:
         """Make key count, keys and arguments of SEAL_KEEP. Raises ValueError for an inconsistent run."""
-        rp, feed_key, first, last, seal, leaves, o, z, epoch, seal_head = self
+        rp, feed_key, first, last, seal, leaves, o, z, epoch, seal_digest = self
         if len(leaves) != merkle.HASH_BYTES * (last - first + 1) or not 1 <= last - first + 1 <= RUN_EVENTS_MAX:
             raise ValueError("a run has 1 to RUN_EVENTS_MAX events and a leaf for each")
-        run = (epoch, feed_key, first, last, o, z, seal, leaves, seal_head)
+        run = (epoch, feed_key, first, last, o, z, seal, leaves, seal_digest)
         return [5, *_log_and_feeds(rp), keys.seals_key(rp, feed_key), *run]
 
 

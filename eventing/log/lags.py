@@ -143,7 +143,7 @@ def _by_vector(rows: Sequence[_Row]) -> dict[str, LagResult]:
     made: dict[str, LagResult] = {}
     for row, one, before, (at, at_ms) in zip(rows, kept, befores, oldest, strict=True):
         head, log = heads[row.asked.rp], row.log
-        if log is None or head is None or head.epoch != log.state.epoch or before is None:
+        if log is None or head is None or head.present != log.state.epoch or before is None:
             continue
         own = _own(log)
         lag = lag_by_vector(one.acked, {**head.foreign, own: head.own}, before)
@@ -181,7 +181,7 @@ def _oldest(rows: Sequence[_Row], kept: Sequence[Kept]) -> list[tuple[int, int]]
 
 
 def _own(log: _Log) -> str:
-    return Feed(config().domain, log.state.epoch).key
+    return Feed(config().domain, log.state.root).key
 
 
 def asked_of(rows: Iterable[Mapping[str, Any]]) -> list[LagQuery]:

@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable, Iterable
 
 import redis.asyncio
-from redis.exceptions import RedisError
+from redis.exceptions import ConnectionError, RedisError
 
 from eventing.store.bulk_connection import BulkConnection
 from eventing.store.cancellation import cancel_and_wait
@@ -31,6 +31,8 @@ class NotificationChannels:
         client: the Redis client, of which one connection is held.
         on_notification: called with channel and message; must not block.
         on_restored: called after every channel is subscribed again on a new connection.
+        on_lost: called when the connection is lost.
+        sharded: the channels are those of a cluster's slots.
     """
 
     def __init__(
@@ -38,15 +40,21 @@ class NotificationChannels:
         client: redis.asyncio.Redis,
         on_notification: Callable[[str, bytes], None],
         on_restored: Callable[[], None],
+        *,
+        on_lost: Callable[[], None] = lambda: None,
+        sharded: bool = False,
     ) -> None:
         self._on_notification = on_notification
         self._on_restored = on_restored
+        self._on_lost = on_lost
+        self._prefix = "S" if sharded else ""
         self._wanted: dict[str, asyncio.Future[None] | None] = {}  # None: confirmed
         self._connection = BulkConnection(client)
         self._task: asyncio.Task[None] | None = None
         self._changes = asyncio.Event()
         self._to_subscribe: list[str] = []
         self._to_unsubscribe: list[str] = []
+        self._ending: set[str] = set()  # sharded channels whose end was requested, and is not confirmed
         self._unconfirmed: set[str] = set()  # of a new connection
         self._answered = False  # since the last ping
 
@@ -75,7 +83,10 @@ class NotificationChannels:
 
     def unsubscribe(self, channel: str) -> None:
         """Unsubscribe from `channel`."""
-        if self._wanted.pop(channel, ...) is not ...:
+        future = self._wanted.pop(channel, ...)
+        if future is not ...:
+            if future is not None and not future.done():
+                future.set_result(None)  # whoever waits for others too
             self._to_unsubscribe.append(channel)
             self._changes.set()
 
@@ -97,13 +108,24 @@ class NotificationChannels:
                 log.exception("The notification connection to Redis failed; connecting again.")
             finally:
                 self._connection.close()
+            self._on_lost()
             await asyncio.sleep(pause_s * random.uniform(0.5, 1))  # noqa: S311 - jitter, not a secret
             pause_s = min(pause_s * 2, PAUSE_S[1])
 
     async def _subscribe_all(self) -> None:
         self._to_subscribe, self._to_unsubscribe = [], []
+        self._ending.clear()
         self._unconfirmed = set(self._wanted)
-        await self._connection.send([("SUBSCRIBE", *part) for part in _parts(list(self._wanted))])
+        await self._send("SUBSCRIBE", list(self._wanted))
+
+    async def _send(self, command: str, channels: list[str]) -> None:
+        """Send a command about channels. One about sharded channels has a single one, because all of one command have to be of
+        one slot."""
+        for part in _parts(channels):
+            if self._prefix:
+                await self._connection.send([(self._prefix + command, channel) for channel in part])
+            else:
+                await self._connection.send([(command, *part)])
 
     async def _listen(self) -> None:
         """Dispatch messages from Redis; other tasks send pings and callers' changes of subscriptions."""
@@ -116,10 +138,14 @@ class NotificationChannels:
                         raise reply
                     self._answered = True
                     kind, channel, *data = reply
-                    if kind == b"message":
+                    if kind in (b"message", b"smessage"):
                         self._on_notification(channel.decode(), data[0])
-                    elif kind == b"subscribe":
+                    elif kind in (b"subscribe", b"ssubscribe"):
                         self._confirm(channel.decode())
+                    elif kind == b"sunsubscribe" and channel.decode() not in self._ending:
+                        raise ConnectionError("a channel's slot was moved to another server")
+                    elif kind == b"sunsubscribe":
+                        self._ending.discard(channel.decode())
         finally:
             await cancel_and_wait(helpers)
 
@@ -145,10 +171,11 @@ class NotificationChannels:
             ends = [channel for channel in self._to_unsubscribe if channel not in self._wanted]
             begins = [channel for channel in self._to_subscribe if channel in self._wanted]
             self._to_subscribe, self._to_unsubscribe = [], []
-            commands = [("UNSUBSCRIBE", *part) for part in _parts(ends)]
-            commands += [("SUBSCRIBE", *part) for part in _parts(begins)]
+            if self._prefix:
+                self._ending.update(ends)
             try:
-                await self._connection.send(commands)
+                await self._send("UNSUBSCRIBE", ends)
+                await self._send("SUBSCRIBE", begins)
             except (RedisError, OSError):
                 self.restart()  # the listener reconnects and subscribes again
                 return

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from eventing.log import scripts
-from eventing.log.control import call
 from eventing.log.scripts import NoLog
 from eventing.store import keys
 from eventing.store.client import client
@@ -53,20 +51,6 @@ def range_after(rp: str, offset: int, limit: int) -> LogRange:
 def range_before(rp: str, offset: int | None, limit: int) -> LogRange:
     """Read the last events before `offset`, at most `limit`; None for the end of the log. Raises NoLog."""
     return _read(rp, limit, before=offset)
-
-
-def offset_at(rp: str, moment_ms: int) -> int:
-    """Return the offset of the first held event that was stored at `moment_ms` or later; else the next offset. Raises NoLog."""
-    _, first, after = _extent(rp)
-    low, high = first, after
-    while low < high:
-        middle = (low + high) // 2
-        stored = call(scripts.STORED_AT, [1, keys.log_keys(rp)[0], middle])
-        if stored is None or int(stored) < moment_ms:  # events trimmed in the meantime were older
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 def _extent(rp: str) -> tuple[str, int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import redis.asyncio
 from redis.exceptions import NoScriptError, RedisError, ResponseError
@@ -14,13 +14,15 @@ from eventing.core.errors import InvalidCursor, Unavailable
 from eventing.core.events.cloudevents import Event
 from eventing.core.events.cursors import OFFSET_MAX, Cursor
 from eventing.core.events.history import HistoryBounds
+from eventing.core.events.lineage import Lineage
 from eventing.core.events.positions import LogState
 from eventing.log import control, scripts
 from eventing.log.scripts import LogRun, NoLog
 from eventing.store import keys
-from eventing.store.bulk_connection import BulkConnection, Command
-from eventing.store.client import Script
-from eventing.store.connection import ANSWER_TIMEOUT_S, Durability, durability
+from eventing.store.bulk_connection import Command
+from eventing.store.bulk_links import bulk_of
+from eventing.store.client import Script, form_for
+from eventing.store.connection import ANSWER_TIMEOUT_S, Durability, durability, primaries_of_async, weakest
 from eventing.telemetry import metrics
 
 READ_EVENTS_MAX = 1000  # bound: events of one read; the next read continues
@@ -31,6 +33,23 @@ STATES_MAX = 500  # bound: log extents of one round trip; several round trips
 # bound: calls for acknowledgements stored together; `unavailable`: the log is being replaced repeatedly
 # Three are enough unless the log is replaced in between.
 ACKNOWLEDGE_CALLS_MAX = 4
+REVEAL_WAIT_MS = (
+    500  # bound: milliseconds to wait for replicas that were waited for before; tried again at the next check
+)
+
+
+class ReadableEnd(NamedTuple):
+    """How far readers may have a log.
+
+    Attributes:
+        epoch: of cursors.
+        next: the first offset that readers do not have.
+        withheld: whether there are events from there on, which wait for replicas.
+    """
+
+    epoch: str
+    next: int
+    withheld: bool
 
 
 def _state_or_error(answer: Any) -> LogState | Exception:
@@ -40,13 +59,21 @@ def _state_or_error(answer: Any) -> LogState | Exception:
 
 
 class LogReader:
-    """Asynchronous reads; every method raises redis' ConnectionError when Redis is unreachable."""
+    """Asynchronous reads; every method raises redis' ConnectionError when Redis is unreachable.
 
-    def __init__(self, client: redis.asyncio.Redis) -> None:
+    Args:
+        client: the Redis client.
+        fenced: whether another server may take the place of the present one (lineage.py).
+        replicas_known: replicas that the server is to have.
+    """
+
+    def __init__(self, client: redis.asyncio.Redis, *, fenced: bool = False, replicas_known: int = 0) -> None:
         self._client = client
+        self._fenced = fenced
+        self._replicas_known = replicas_known
         self._wanted: dict[str, asyncio.Future[LogState]] = {}
         self._asking: asyncio.Task[None] | None = None
-        self._bulk = BulkConnection(client)
+        self._bulk = bulk_of(client)
         self._bulk_turn = asyncio.Lock()
 
     def close(self) -> None:
@@ -54,6 +81,7 @@ class LogReader:
         self._bulk.close()
 
     async def _call(self, script: Script, args: list[Any]) -> Any:
+        script = form_for(self._client, script)
         try:
             try:
                 return await self._client.evalsha(script.sha, *args)
@@ -66,6 +94,7 @@ class LogReader:
 
     async def _call_all(self, script: Script, calls: Sequence[list[Any]]) -> list[Any]:
         """Call a script with each of these in one round trip; errors are returned as values."""
+        script = form_for(self._client, script)
         answers = await self.ask([("EVALSHA", script.sha, *args) for args in calls])
         if any(isinstance(answer, NoScriptError) for answer in answers):
             answers = await self.ask([("EVAL", script.text, *args) for args in calls])
@@ -153,7 +182,7 @@ class LogReader:
         Returns the RPs that have no log.
         """
         calls = [scripts.append_args(rp, events, window_s, ids_max) for rp, events in logs]
-        answers = control.logs_only(await self._call_all(scripts.APPEND, calls))
+        answers = control.logs_only(await self._call_all(scripts.append_script(self._fenced), calls))
         return [rp for (rp, _), answer in zip(logs, answers, strict=True) if answer is None]
 
     async def oldest_granted(self, rp: str, bounds: HistoryBounds) -> int:
@@ -169,13 +198,41 @@ class LogReader:
         """Return federated.first_lacking. Raises NoLog."""
         return int(await self._call(scripts.FIRST_LACKING, scripts.first_lacking_args(rp, vector, own_key)))
 
-    async def heads(self, rps: list[str]) -> list[tuple[str, int] | None]:
-        """Return epoch and next offset of several logs in one round trip; None where there is no log."""
-        answers = await self.ask([("HMGET", keys.meta_key(rp), "e", "n") for rp in rps])
+    async def lineage(self, rp: str) -> Lineage:
+        """Return the epochs of the log. One that another server wrote last is continued in a new epoch first. Raises NoLog."""
+        return scripts.lineage(await self._call(scripts.LINEAGE, scripts.lineage_args(rp, self._fenced)))
+
+    async def heads(self, rps: list[str]) -> list[ReadableEnd | None]:
+        """Return how far readers may have several logs, in one round trip; None where there is no log."""
+        answers = await self.ask([("HMGET", keys.meta_key(rp), "e", "n", "p", "h") for rp in rps])
         for answer in answers:
             if isinstance(answer, Exception):
                 raise answer
-        return [(epoch.decode(), int(after)) if epoch else None for epoch, after in answers]
+        return [
+            ReadableEnd((present or epoch).decode(), int(withheld or after), withheld is not None) if epoch else None
+            for epoch, after, present, withheld in answers
+        ]
+
+    async def reveal_replicated(self, rp: str) -> None:
+        """Let readers have withheld events that replicas hold by now: their gateway ended, or gave up waiting for replicas."""
+        connection = bulk_of(self._client)  # WAIT holds up what else is asked on a connection
+        try:
+            (head,) = await connection.ask([("HMGET", keys.meta_key(rp), "e", "n", "p", "j")], ANSWER_TIMEOUT_S)
+            if isinstance(head, Exception) or head[3] is None:
+                return
+            root, after, present, replicas = head
+            epoch = (present or root).decode()
+            # Reveals nothing yet, but is a write: WAIT is about what this connection has written.
+            write = ("EVAL", form_for(self._client, scripts.REVEAL).text, *scripts.reveal_args(rp, epoch, 0))
+            _, waited = await connection.ask([write, ("WAIT", replicas, REVEAL_WAIT_MS)], ANSWER_TIMEOUT_S)
+            if isinstance(waited, int) and waited >= int(replicas):
+                await self._call(scripts.REVEAL, scripts.reveal_args(rp, epoch, int(after)))
+        finally:
+            connection.close()
+
+    async def offset_at(self, rp: str, moment_ms: int) -> scripts.TimePosition:
+        """Return the place of a time, Unix milliseconds by Redis' clock, in the log. Raises NoLog."""
+        return scripts.time_position(await self._call(scripts.OFFSET_AT, scripts.offset_at_args(rp, moment_ms)))
 
     async def stored_at(self, places: Sequence[tuple[str, int]]) -> list[float | None]:
         """Return the times at which the events at these RPs and offsets were stored, Unix seconds by Redis' clock; None
@@ -206,9 +263,12 @@ class LogReader:
         Args:
             places: RP, subscription, and the position that it acknowledges.
 
-        Returns for each False if the log has another epoch, ends before the position, or does not exist.
+        Returns for each False if the log does not continue its epoch, ends before the position, or does not exist.
         """
-        calls = [control.acknowledge_args(rp, subscription, cursor) for rp, subscription, cursor in places]
+        calls = [
+            control.acknowledge_args(rp, subscription, cursor, fenced=self._fenced)
+            for rp, subscription, cursor in places
+        ]
         answers = control.logs_only(await self._call_all(scripts.ACKNOWLEDGE, calls))
         return [answer is not None and control.verdict(answer)[0] == "ok" for answer in answers]
 
@@ -218,13 +278,16 @@ class LogReader:
         """Move the subscription's cursor to the greatest of `cursors` that the log has.
 
         One call of the script where all cursors are of this log; at most two more where some are of another epoch or
-        beyond the last event.
+        beyond the last event, and one for the log's lineage where they are of several epochs.
 
         Returns:
             For each cursor the position now held, or the refusal.
 
         Raises NoLog, and Unavailable for a log that is remade repeatedly.
         """
+        if any(cursor.epoch != cursors[-1].epoch for cursor in cursors):
+            lineage = await self.lineage(rp)
+            cursors = [lineage.continued(cursor)[0] for cursor in cursors]
         epoch, last = cursors[-1].epoch, OFFSET_MAX
         held: Cursor | None = None
         for _ in range(ACKNOWLEDGE_CALLS_MAX):
@@ -232,14 +295,15 @@ class LogReader:
             if not offsets:
                 break
             place = Cursor(epoch, max(offsets))
-            answer = await self._call(scripts.ACKNOWLEDGE, control.acknowledge_args(rp, subscription, place))
+            args = control.acknowledge_args(rp, subscription, place, fenced=self._fenced)
+            answer = await self._call(scripts.ACKNOWLEDGE, args)
             verdict, value = control.verdict(answer)
             if verdict == "epoch":
                 epoch, last = value, OFFSET_MAX
             elif verdict == "beyond":
                 last = int(value)
             else:
-                held = Cursor(epoch, int(value))
+                held = Cursor(answer[2].decode(), int(value))
                 break
         else:
             raise Unavailable("The event log is being replaced. Acknowledge again.", retry_after_s=1)
@@ -248,12 +312,15 @@ class LogReader:
         return [outcome for outcome in outcomes if outcome is not None]
 
     async def durability(self) -> Durability:
-        """Query the durability that this Redis provides."""
-        info = await self._client.info()
+        """Query the durability that this Redis provides, and each of several primaries."""
+        return weakest([await self._durability_of(node) for node in await primaries_of_async(self._client)])
+
+    async def _durability_of(self, node: redis.asyncio.Redis) -> Durability:
+        info = await node.info()
         settings: dict[str, str] | None = None
         try:
-            answer = await self._client.config_get("append*")
+            answer = await node.config_get("append*")
             settings = {str(name): str(value) for name, value in answer.items()}
         except RedisError:
             pass  # managed servers forbid CONFIG
-        return durability(info, settings)
+        return durability(info, settings, self._replicas_known)

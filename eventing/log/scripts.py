@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from eventing.core.events.cloudevents import Event
 from eventing.core.events.feeds import KEY_CHARS
 from eventing.core.events.history import HistoryBounds
+from eventing.core.events.lineage import Lineage
 from eventing.core.events.positions import LogState
 from eventing.store import keys
 from eventing.store.client import Script, script_read
@@ -45,17 +46,18 @@ def _script(name: str, *needed: str) -> Script:
     return script_read(_FOLDER, "common", *needed, name)
 
 
-APPEND = _script("append", "window")
+APPEND = _script("append", "window", "unfenced")
+APPEND_FENCED = _script("append", "window", "lineages", "fence")
 CREATE = _script("create", "seals")
 READ = _script("read", "vectors")
 TRIM = _script("trim", "vectors", "seals")
-ACKNOWLEDGE = _script("acknowledge")
+ACKNOWLEDGE = _script("acknowledge", "lineages", "fence")
 OLDEST_GRANTED = _script("oldest_granted", "grants")
-LAGS = _script("lags", "grants")
+LAGS = _script("lags", "grants", "lineages")
 DELETE = _script("delete", "seals")
 RENUMBER = _script("renumber", "vectors", "seals")
 # Of logs that receive other domains' events (federated.py).
-RECEIVE = _script("receive", "window", "vectors", "seals")
+RECEIVE = _script("receive", "window", "lineages", "fence", "vectors", "seals")
 UNSEALED = _script("unsealed", "vectors")
 SEAL_KEEP = _script("seal_keep", "vectors", "seals")
 RUNS_AFTER = _script("runs_after", "vectors", "seals")
@@ -63,7 +65,15 @@ HEAD = _script("head")
 VECTOR_AT = _script("vector_at", "vectors")
 FIRST_LACKING = _script("first_lacking", "vectors")
 STORED_AT = _script("stored_at")
+OFFSET_AT = _script("offset_at")
 NEWEST_SEAL = script_read(_FOLDER, "newest_seal")
+# Of servers that replicas replace (lineage.py), and of events that wait for replicas (appender.py).
+LINEAGE = _script("lineage", "lineages", "fence")
+REVEAL = _script("reveal", "vectors")
+# Of backups (backup.py) and of what is restored from them (lineage.py).
+BACKUP_LOG = _script("backup_log")
+LINEAGE_COPY = _script("lineage_copy", "vectors")
+LINEAGE_BEGIN = _script("lineage_begin", "lineages", "vectors", "seals")
 # Of links with peers (watermarks.py) and of gaps (gaps.py).
 LINKS_WRITE = script_read(_FOLDER, "links_write")
 FIELDS_KEEP = script_read(_FOLDER, "fields_keep")
@@ -98,6 +108,15 @@ class Notification(NamedTuple):
     sequence: int
 
 
+class TimePosition(NamedTuple):
+    """Place of a time in a log: the epoch, the offset of the first event stored then or later (else the next offset), and
+    whether the time is in the future."""
+
+    epoch: str
+    offset: int
+    future: bool
+
+
 @dataclass(frozen=True, slots=True)
 class LogRun:
     """Consecutive events of a log and its extent when they were read; `events[i]` has offset `first + i`.
@@ -125,8 +144,28 @@ def digest(event: Event) -> bytes:
     return hashlib.blake2b(f"{event.source}\n{event.id}".encode(), digest_size=DIGEST_BYTES).digest()
 
 
-def append_args(rp: str, events: Sequence[Event], window_s: int, ids_max: int) -> list[Any]:
-    """Make key count, keys and arguments of APPEND. At most RUN_EVENTS_MAX events."""
+def offset_at_args(rp: str, moment_ms: int) -> list[Any]:
+    """Make key count, keys and arguments of OFFSET_AT."""
+    return [2, *keys.log_keys(rp)[:2], moment_ms]
+
+
+def time_position(answer: list[Any]) -> TimePosition:
+    """Decode OFFSET_AT's answer."""
+    return TimePosition(answer[0].decode(), answer[1], bool(answer[2]))
+
+
+def append_script(fenced: bool) -> Script:
+    """Return the script that appends; `fenced`: where the server may be another one than that which appended before
+    (lineage.py)."""
+    return APPEND_FENCED if fenced else APPEND
+
+
+def append_args(rp: str, events: Sequence[Event], window_s: int, ids_max: int, replicas: int = 0) -> list[Any]:
+    """Make key count, keys and arguments of APPEND. At most RUN_EVENTS_MAX events.
+
+    Args:
+        replicas: how many replicas must hold the events before readers get them (REVEAL).
+    """
     return [
         4,
         *keys.log_keys(rp),
@@ -134,9 +173,41 @@ def append_args(rp: str, events: Sequence[Event], window_s: int, ids_max: int) -
         window_s * 1000,
         ids_max // 2,
         len(events),
+        replicas,
         *[digest(event) for event in events],
         *[event.body for event in events],
     ]
+
+
+def fence(fenced: bool) -> str:
+    """Make the argument that has a script ask which server it runs on."""
+    return "1" if fenced else ""
+
+
+def reveal_args(rp: str, epoch: str, after: int) -> list[Any]:
+    """Make key count, keys and arguments of REVEAL; `after` is the offset after the last event that replicas hold."""
+    return [2, *keys.log_keys(rp)[:2], keys.notification_channel(rp), epoch, after]
+
+
+def replication_asked(rp: str) -> tuple[Any, ...]:
+    """Make the command that asks the server of an RP's log for INFO of its replication: by a script, whose key finds the server."""
+    return ("EVAL", "return redis.call('INFO', 'replication')", 1, keys.meta_key(rp))
+
+
+def lineage_args(rp: str, fenced: bool) -> list[Any]:
+    """Make key count, key and argument of LINEAGE."""
+    return [1, keys.meta_key(rp), fence(fenced)]
+
+
+def lineage(answer: list[Any]) -> Lineage:
+    """Decode LINEAGE's answer."""
+    return Lineage(answer[0].decode(), lineage_ends(answer[1]))
+
+
+def lineage_ends(text: bytes | None) -> dict[str, int]:
+    """Decode the earlier epochs of a log, each with its last offset, from the value of its head."""
+    pairs = [one.partition(":") for one in (text or b"").decode().split()]
+    return {epoch: int(last) for epoch, _, last in pairs if last.isdecimal()}
 
 
 def appended(answer: list[Any], count: int) -> Appended:

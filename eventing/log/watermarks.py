@@ -20,6 +20,8 @@ from eventing.store.keys import peer_key
 TRIES_MAX = 8  # attempts at one change; each fails only if another process changed it in the same milliseconds
 
 Change = Callable[[str, Link], Link]
+SeenLinks = dict[str, tuple[bytes | None, Link]]
+"""Links by RP as one caller has read or written them last, with their stored form."""
 
 
 def links_read(peer: str, rps: Sequence[str]) -> dict[str, Link]:
@@ -33,31 +35,40 @@ def links_all(peer: str) -> dict[str, Link]:
     return {rp.decode(): stored_links.read(data) for rp, data in sorted(kept.items())}
 
 
-def links_change(peer: str, rps: Iterable[str], change: Change) -> dict[str, Link]:
+def links_change(peer: str, rps: Iterable[str], change: Change, seen: SeenLinks | None = None) -> dict[str, Link]:
     """Change links: `change(rp, link)` is called again for those that another process changed meanwhile. Returns them
     as written.
+
+    Args:
+        seen: links that need not be read, as they are seldom changed meanwhile; kept up to date for the next call.
     """
     done: dict[str, Link] = {}
     left = list(rps)
+    held = {} if seen is None else seen
     for _ in range(TRIES_MAX):
         if not left:
             break
-        before = _raw(peer, left)
+        for rp, data in _raw(peer, [rp for rp in left if rp not in held]).items():
+            held[rp] = data, stored_links.read(data)
         arguments: list[Any] = []
         changing: list[str] = []
         for rp in left:
-            link = stored_links.read(before[rp])
+            before, link = held[rp]
             done[rp] = changed = change(rp, link)
             if changed is link or changed == link:
                 continue
             again_at = link_state.again_at(changed)
             when: Any = "" if again_at is None else int(again_at * 1000) + 1  # not before its time
-            arguments += [rp, before[rp] or b"", stored_links.stored(changed), when]
+            after = stored_links.stored(changed)
+            held[rp] = after, changed
+            arguments += [rp, before or b"", after, when]
             changing.append(rp)
         if not changing:
             break
         missed = run_script(scripts.LINKS_WRITE, [2, peer_key(peer, "links"), peer_key(peer, "again"), *arguments])
         left = [changing[position] for position in missed]
+        for rp in left:
+            del held[rp]
     return done
 
 
@@ -77,10 +88,13 @@ def check_again(peer: str, rps: Iterable[str], at: float) -> None:
         client().zadd(peer_key(peer, "again"), when, lt=True)
 
 
-def next_due(peer: str) -> float | None:
-    """Return when the next timer of a link expires, Unix seconds; None for none."""
-    found = client().zrange(peer_key(peer, "again"), 0, 0, withscores=True)
-    return float(found[0][1]) / 1000 if found else None
+def next_due(peers: Sequence[str]) -> dict[str, float]:
+    """Return when the next timer of a link expires, Unix seconds, by peer; without peers that have none."""
+    pipeline = client().pipeline(transaction=False)
+    for peer in peers:
+        pipeline.zrange(peer_key(peer, "again"), 0, 0, withscores=True)
+    found = zip(peers, pipeline.execute(), strict=True)
+    return {peer: float(entries[0][1]) / 1000 for peer, entries in found if entries}
 
 
 def links_forget(peer: str, rps: Iterable[str]) -> None:

@@ -21,6 +21,22 @@ def process_stopping() -> bool:
 
 
 @Port
+def links_measured() -> bytes:
+    """Return this domain's row of measured links (overlay/link_rows.py); empty if it takes part in no RP with a target
+    reliability. Raises redis.RedisError, DatabaseError.
+    """
+    raise NotImplementedError
+
+
+@Port
+def route_participants() -> list[str]:
+    """Return the other domains that take part in an RP with a target reliability of which this domain has a part. Raises
+    DatabaseError.
+    """
+    raise NotImplementedError
+
+
+@Port
 def own_load() -> DomainLoad:
     """Return this domain's load, measured now; `links` is left to the overlay. Raises redis.RedisError, DatabaseError."""
     raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Alarms: open and cleared."""
+"""Alarms: open and cleared; and the drain of this domain."""
 
 from __future__ import annotations
 
@@ -35,6 +35,9 @@ class Alarm(models.Model):
     acknowledged_at = models.DateTimeField(null=True)
     acknowledged_by = models.CharField(max_length=IDENTITY_CHARS_MAX, blank=True, default="")
     note = models.CharField(max_length=NOTE_CHARS_MAX, blank=True, default="")
+    muted_until = models.DateTimeField(null=True)
+    muted_by = models.CharField(max_length=IDENTITY_CHARS_MAX, blank=True, default="", db_default="")
+    mute_reason = models.CharField(max_length=NOTE_CHARS_MAX, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [
@@ -54,3 +57,31 @@ class Alarm(models.Model):
 
     def __str__(self) -> str:
         return f"{self.severity} {self.kind} {self.rp or 'domain'} {self.about}"
+
+
+class DomainDrain(models.Model):
+    """The latest drain of this domain: one row, or none.
+
+    `until`: its end, unless it is ended before (`ended_at`). `done_at`: when everything was handed over. `refusals`: by RP, the
+    domains that did not take over its home, with their reasons; by subscription, why no other domain holds it. `closes`: the domain
+    stops for good, so the subscribers of what nobody takes over are notified; `closed`: how many were. `shared`: subscriptions that
+    another domain holds since.
+    """
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
+    by = models.CharField(max_length=IDENTITY_CHARS_MAX, blank=True, default="")
+    began_at = models.DateTimeField()
+    until = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    done_at = models.DateTimeField(null=True)
+    handed_over = models.BigIntegerField(default=0)
+    refusals = models.JSONField(default=dict)
+    closes = models.BooleanField(default=False)
+    closed = models.BigIntegerField(default=0)
+    shared = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="domain_drain_is_one_row")]
+
+    def __str__(self) -> str:
+        return f"until {self.until}"

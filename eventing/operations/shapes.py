@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from eventing.access.rules.limits import LimitAnswer
 from eventing.core.shapes import Count, Moment, Number, PageAnswer, Positive, Shape, doc, one_of, page_of
+from eventing.operations.rules.alarms import HOMES, PLACEMENT
 from eventing.rps.rules.watches import AUDIENCE, KINDS, SEVERITIES
 from eventing.rps.shapes import LogExtent
 
@@ -32,6 +33,14 @@ class AlarmAcknowledged(Shape):
     note: Annotated[str, doc("Note for people; may be empty.")]
 
 
+class AlarmMuted(Shape):
+    """The mute of an alarm: nobody is notified of it."""
+
+    until: Annotated[Moment, doc("When the mute ends by itself.")]
+    by: Annotated[str, doc("Identity of the operator.")]
+    reason: Annotated[str, doc("Reason, for people; may be empty.")]
+
+
 class AlarmCleared(Shape):
     """The end of an alarm."""
 
@@ -44,7 +53,7 @@ class AlarmData(Shape):
 
     id: Annotated[str, doc("Id of the alarm, constant while it lasts.")]
     rule: Annotated[str, doc("Id of the rule that is broken.")]
-    kind: Annotated[str, one_of(*KINDS, AUDIENCE), doc("Kind of the rule.")]
+    kind: Annotated[str, one_of(*KINDS, AUDIENCE, PLACEMENT, HOMES), doc("Kind of the rule.")]
     rp: Annotated[str | None, doc("Id of the rendezvous point; null: the domain.")]
     about: Annotated[str, doc("Object of the alarm: a subscription, a peer, a gateway, an audience; may be empty.")]
     severity: Annotated[str, one_of(*SEVERITIES)]
@@ -56,6 +65,7 @@ class AlarmData(Shape):
     changed_at: Annotated[Moment, doc("When one of these members last changed.")]
     acknowledged: Annotated[AlarmAcknowledged | None, doc("Acknowledgement; null: none.")]
     lasting: Annotated[bool, doc("Whether its object has ended, so that it stays open until acknowledged.")]
+    muted: Annotated[AlarmMuted | None, doc("The last mute; null: none. It may have ended by itself.")]
 
 
 class AlarmAnswer(AlarmData):
@@ -100,6 +110,10 @@ class SessionAnswer(Shape):
     ]
     lag: Annotated[Count, doc("Lag of the slowest reading, events.")]
     waiting_bytes: Annotated[Count, doc("Bytes written that the network has not accepted yet.")]
+    passed: Annotated[
+        Count,
+        doc("Events that its readings have passed, summed; the difference of two requests is the rate of reading."),
+    ]
     address: Annotated[str | UnsetType | None, doc("The client's address; for administrators only.")] = UNSET
 
 
@@ -221,3 +235,55 @@ class RpSampleData(RpLoadRow):
     """A sample of a gateway process, on an RP's administrative RP."""
 
     history: Annotated[LogExtent | UnsetType, doc("The RP's log.")] = UNSET
+
+
+class DrainRefusal(Shape):
+    """A domain that did not take over the home of an RP; or a subscription that no other domain holds."""
+
+    rp: Annotated[str, doc("Id of the rendezvous point, or of the subscription.")]
+    domain: str
+    reason: Annotated[str, doc("One sentence.")]
+
+
+class DrainAnswer(Shape):
+    """The latest drain of the domain, and what it still has to hand over."""
+
+    state: Annotated[str, one_of("none", "draining", "done", "ended")]
+    began_at: Annotated[Moment | None, doc("null: there was none.")]
+    until: Annotated[Moment | None, doc("Its end, unless it is ended before.")]
+    done_at: Annotated[Moment | None, doc("When everything was handed over; null: not yet.")]
+    handed_over: Annotated[Count, doc("Homes handed over.")]
+    homes: Annotated[Count, doc("Homes that are still to be handed over.")]
+    staying: Annotated[Count, doc("Homes that stay: nobody else holds a replica, or none takes over.")]
+    deliveries: Annotated[Count, doc("Shared subscriptions that this domain still delivers.")]
+    readers: Annotated[Count, doc("Readers here of rendezvous points that other domains serve, of the busiest ones.")]
+    refusals: list[DrainRefusal]
+    closes: Annotated[bool, doc("Whether the domain closes: subscribers of what nobody takes over are notified.")] = (
+        False
+    )
+    shared: Annotated[Count, doc("Subscriptions that another domain holds since the drain began.")] = 0
+    subscriptions: Annotated[Count, doc("Subscriptions that another domain can hold, and does not yet.")] = 0
+    endpoints: Annotated[
+        Count,
+        doc(
+            "Endpoints that only this domain delivers to: deliveries wait while it is down; of one that closes, still to be notified."
+        ),
+    ] = 0
+    closed: Annotated[Count, doc("Subscribers that were notified that the domain closes.")] = 0
+
+
+class DrainForecast(Shape):
+    """Effect of a drain on one kind of thing that this domain has."""
+
+    what: Annotated[str, one_of("home", "reader", "delivery", "subscription", "endpoint", "intake")]
+    mode: Annotated[str, doc("Mode of delivery of endpoints and subscriptions; empty for others.")]
+    count: Count
+    fate: Annotated[str, one_of("handed-over", "waits", "ends", "paused")]
+    why: Annotated[str, doc("One sentence.")]
+
+
+class DrainPreviewAnswer(Shape):
+    """Preview of a drain."""
+
+    closes: bool
+    items: Annotated[list[DrainForecast], doc("What is handed over first, then what is not.")]

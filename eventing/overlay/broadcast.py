@@ -52,6 +52,7 @@ from eventing.overlay.feed_tree import (
     tree_demoted,
     tree_grafted,
     tree_on_message,
+    tree_planned,
 )
 from eventing.overlay.graft_timer import GRAFT_S_MAX, GRAFTS_FUTILE, timer_due, timer_on_message, timer_too_early
 from eventing.overlay.link_refusals import refusals_on_message
@@ -168,6 +169,12 @@ def demoted(link: Link, ours: Vector) -> Link:
     Announcements go on, and what no other link delivers is grafted by it: a low score costs no event.
     """
     return _replace(link, tree=tree_demoted(link.tree, frozenset((*ours, *link.theirs))))
+
+
+def planned(link: Link, feed_keys: frozenset[str]) -> Link:
+    """Keep feeds eager on this link because a plan of routes needs it for them (feed_tree.py: `tree_planned`)."""
+    tree = tree_planned(link.tree, feed_keys)
+    return link if tree is link.tree else _replace(link, tree=tree)
 
 
 def feeds(carrier: Link, feed_key: str) -> bool:

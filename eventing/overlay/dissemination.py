@@ -4,7 +4,7 @@ A live domain takes these steps in several processes (eventing/replication/forwa
 RP, for simulations. The order of the steps is that of broadcast.py, and both call the same rules.
 
 The life of a run: `Publish`, or `LinkRequest` of a peer -> into the log -> each link is examined (`_examine`): eager ones get a request
-with the run, lazy ones a vector after `lazy_s` -> the peer's `LinkAnswer` states what it holds now, and which feeds it grafts and
+with the run, lazy ones a vector after `lazy_s`, or as announcements.py states -> the peer's `LinkAnswer` states what it holds now, and which feeds it grafts and
 prunes. One request at a time is in flight to a peer.
 
 Vectors are sent whole when a link asks (`link_planning.asks`), and as differences otherwise. A peer is asked for its whole vector at
@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from eventing.overlay import broadcast, exchange, link_planning
+from eventing.overlay.announcements import WaitingVectors
 from eventing.overlay.dissemination_messages import (
     COMPARE_DUE,
     DEFAULTS,
@@ -108,6 +109,7 @@ class Dissemination:
         self.steps: dict[int, Steps] = {}
         self._numbers = 0
         self._asked: dict[str, float] = {}
+        self._waiting = WaitingVectors(me) if parameters.patient else None
         self._gaps: dict[tuple[str, int], tuple[float, dict[Id, int]]] = {}
         self._gathering = self._comparing = self._watching = False
         self._active_feed = ""
@@ -133,6 +135,8 @@ class Dissemination:
             self._up(given.peer)
         elif kind is LinkDown:
             self.peers.pop(given.peer, None)
+            if self._waiting is not None:
+                self._waiting.over(given.peer)
         elif kind is Down and given.peer in self.peers:
             self._failed(given.peer, self.parameters.retry_s)
         return self._out
@@ -152,6 +156,7 @@ class Dissemination:
         self.peers = {peer: PeerExchange() for peer in self.peers}
         self.steps = {}
         self._asked, self._gaps = {}, {}
+        self._waiting = WaitingVectors(self.me) if self.parameters.patient else None
         self._gathering = self._comparing = self._watching = False
 
     def _up(self, peer: Id) -> None:
@@ -209,6 +214,10 @@ class Dissemination:
     def _failed(self, peer: Id, retry_s: float) -> None:
         one = self.peers[peer]
         one.flying = None
+        if self._waiting is not None and not one.failed:
+            for other in self._waiting.disturbed(self._now):
+                if other in self.peers:
+                    self._wake(other, self.peers[other], self._waiting.due_at(other, self._now))
         one.failed += 1
         one.next_at = self._now + retry_s
         self._wake(peer, one, one.next_at)
@@ -259,16 +268,33 @@ class Dissemination:
             return
         plan = self._plan(peer, one, self.log.vector)
         if plan is LinkPlan.NOTHING:
+            if self._waiting is not None:
+                self._waiting.over(peer)
             at = again_at(one.link, after=now)
             if at is not None:
                 self._wake(peer, one, at)
         elif plan is LinkPlan.VECTOR and not gathered and not one.compare and not link_planning.asks(one.link, now=now):
-            if not self._gathering:
+            if self._waiting is not None:
+                self._announce(peer, one, self._waiting)
+            elif not self._gathering:
                 self._gathering = True
                 self._out.append(SetTimer(LAZY_DUE, self.parameters.lazy_s))
         else:
-            one.building = True
-            self._begin(self._sending(peer, one))
+            self._build(peer, one)
+
+    def _announce(self, peer: Id, one: PeerExchange, waiting: WaitingVectors) -> None:
+        waiting.waits(peer, self._now)
+        at = waiting.due_at(peer, self._now)
+        if at <= self._now:
+            self._build(peer, one)
+        else:
+            self._wake(peer, one, at)
+
+    def _build(self, peer: Id, one: PeerExchange) -> None:
+        if self._waiting is not None:
+            self._waiting.over(peer)
+        one.building = True
+        self._begin(self._sending(peer, one))
 
     def _wake(self, peer: Id, one: PeerExchange, at: float) -> None:
         if not one.wake_at or at < one.wake_at:

@@ -15,7 +15,8 @@ class DisseminationParameters(msgspec.Struct, frozen=True):
 
     Attributes:
         spacing_s: least seconds between two requests to a peer (as forwarding: 0.05).
-        lazy_s: seconds for which vectors on lazy links are gathered (as forwarding: 0.25).
+        lazy_s: seconds for which vectors on lazy links are gathered, for all links together.
+        patient: vectors on lazy links wait by the rules of announcements.py instead, as in forwarding. Recorded runs are with `lazy_s`.
         answer_s: seconds after which a request without an answer has failed.
         retry_s: seconds until the next request to a peer that could not be reached.
         anti_entropy_s: seconds between two comparisons with one link's peer; 0: never.
@@ -25,6 +26,7 @@ class DisseminationParameters(msgspec.Struct, frozen=True):
 
     spacing_s: float = 0.05
     lazy_s: float = 0.25
+    patient: bool = False
     answer_s: float = 3.0
     retry_s: float = 1.0
     anti_entropy_s: float = 10.0

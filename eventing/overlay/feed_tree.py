@@ -46,11 +46,14 @@ class FeedTree(msgspec.Struct, array_like=True, frozen=True, gc=False):
         lazy: feeds of which the peer is sent vectors only, because one side pruned them; all others are eager.
         pruned: feeds that this replica pruned: they arrive by another link.
         grafted: feeds that a timer grafted and that have not since arrived by another link.
+        planned: feeds that a plan of routes keeps eager on this link, beside the trees: redundant copies are wanted, so no
+            prune of either side makes them lazy. Only a low score does (`tree_demoted`).
     """
 
     lazy: frozenset[str] = NONE
     pruned: frozenset[str] = NONE
     grafted: frozenset[str] = NONE
+    planned: frozenset[str] = NONE
 
 
 NEW_TREE = FeedTree()
@@ -74,24 +77,34 @@ def tree_on_message(
     """
     again = tree.pruned & (received.new | received.known) if tree.pruned else NONE
     pruning = (again | received.redundant) - received.holes
+    if tree.planned:
+        pruning, prune = pruning - tree.planned, prune - tree.planned
     if not (pruning or graft or prune or received.holes or tree.grafted):
         return tree, NONE
     lazy = ((tree.lazy | prune | pruning) - graft) - received.holes
     if len(lazy) > FEEDS_MAX:
         lazy = frozenset(sorted(lazy)[:FEEDS_MAX])
-    pruned = (tree.pruned | received.redundant) - received.holes
+    pruned = (tree.pruned | (received.redundant - tree.planned)) - received.holes
     grafted = frozenset(feed for feed in tree.grafted - received.known if feed in theirs or feed in ours)
-    return FeedTree(lazy, pruned, grafted), pruning
+    return FeedTree(lazy, pruned, grafted, tree.planned), pruning
 
 
 def tree_demoted(tree: FeedTree, feeds: frozenset[str]) -> FeedTree:
     """Make feeds lazy on this side because of the peer's score; a feed that arrives all the same is pruned by the answer."""
-    return FeedTree(tree.lazy | feeds, tree.pruned | feeds, tree.grafted - feeds)
+    return FeedTree(tree.lazy | feeds, tree.pruned | feeds, tree.grafted - feeds, tree.planned - feeds)
+
+
+def tree_planned(tree: FeedTree, planned: frozenset[str]) -> FeedTree:
+    """Keep these feeds eager on this side, and no others that a plan kept before: these stay eager until they are pruned as
+    redundant, so that a change of the plan loses nothing."""
+    if planned == tree.planned:
+        return tree
+    return FeedTree(tree.lazy - planned, tree.pruned - planned, tree.grafted, planned)
 
 
 def tree_grafted(tree: FeedTree, wanted: frozenset[str]) -> FeedTree:
     """Make feeds eager again on this side; the next message asks the peer to do so too."""
-    return FeedTree(tree.lazy - wanted, tree.pruned - wanted, tree.grafted | wanted)
+    return FeedTree(tree.lazy - wanted, tree.pruned - wanted, tree.grafted | wanted, tree.planned)
 
 
 def tree_adopted(tree: FeedTree, feed_key: str, like: str) -> FeedTree:
@@ -102,4 +115,6 @@ def tree_adopted(tree: FeedTree, feed_key: str, like: str) -> FeedTree:
     """
     lazy = tree.lazy | {feed_key} if like in tree.lazy and len(tree.lazy) < FEEDS_MAX else tree.lazy
     pruned = tree.pruned | {feed_key} if like in tree.pruned else tree.pruned
-    return tree if lazy is tree.lazy and pruned is tree.pruned else FeedTree(lazy, pruned, tree.grafted)
+    if lazy is tree.lazy and pruned is tree.pruned:
+        return tree
+    return FeedTree(lazy, pruned, tree.grafted, tree.planned)

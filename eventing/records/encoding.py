@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
-from eventing.records import schema
+from eventing.records import plain, schema
 from eventing.records.rows import WIDTH, Cells
 
 TEXT_BYTES_MAX = 1024  # bytes of one name in a record; longer ones are cut: subjects of foreign tokens may be any text
@@ -73,10 +73,12 @@ def dump(encoded: Any) -> Any:
 
 
 def load(data: bytes | memoryview) -> Any:
-    """Decode the table that `dump` wrote, names decoded, in the segment's schema.
+    """Decode the table that `dump` wrote, or the records of plain.py, names decoded, in the segment's schema.
 
     Raises ValueError for malformed bytes and for another version of the schema.
     """
+    if plain.is_plain(data):
+        return table(*plain.load(data)).cast(schema.arrow_schema())
     pa = schema.arrow()
     with pa.ipc.open_stream(pa.py_buffer(data)) as stream:
         found = stream.read_all()

@@ -3,6 +3,9 @@
 The writer receives chunks of records and, at intervals, a mark: chunks before the mark are then written to disk, and
 the spool becomes segments if due. When the disk refuses, chunks wait (bounded by the buffer, which counts them) and are
 retried at each mark; at most one log line a minute reports this.
+
+In a small domain the spool holds plain records, and a short-lived process makes the segments (sealing.py): the writer then only
+starts it, and leaves its last spool to the next start.
 """
 
 from __future__ import annotations
@@ -15,9 +18,11 @@ from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
+from typing import Any
 
-from eventing.records import encoding, segments
+from eventing.records import encoding, plain, segments
 from eventing.records.rows import WIDTH, Cells
+from eventing.records.sealing import SealingProcess
 from eventing.records.spool import FOLDER, SUFFIX, Leftover, Spool
 
 SEGMENT_RECORDS_MAX = 50_000  # records of a spool before it is made into segments: bounds the memory for that
@@ -33,12 +38,14 @@ class Writer:
         root: the folder of the records.
         gateway: name of this life of the gateway, see `segments.gateway_id`.
         segment_s: seconds of wall time in one segment.
+        sealing: makes the segments; None: the thread does, and its process loads Arrow.
     """
 
-    def __init__(self, root: Path, gateway: str, segment_s: int) -> None:
+    def __init__(self, root: Path, gateway: str, segment_s: int, sealing: SealingProcess | None = None) -> None:
         self._root = root
         self._gateway = gateway
         self._segment_s = segment_s
+        self._sealing = sealing
         self._orders: SimpleQueue[Cells | float | None] = SimpleQueue()
         self._given = 0
         self._done = 0
@@ -49,6 +56,7 @@ class Writer:
         self._spool: Spool | None = None
         self._period = 0
         self._full: list[Path] = []
+        self._recovering = False
         self._refused_at = float("-inf")
         self._refused = False
         self._thread = Thread(target=self._run, name="records", daemon=True)
@@ -67,7 +75,7 @@ class Writer:
     @property
     def busy(self) -> bool:
         """True if a mark would have work to do."""
-        return self.waiting > 0 or self._spool is not None or bool(self._full)
+        return self.waiting > 0 or self._spool is not None or bool(self._full) or self._recovering
 
     def take(self, cells: Cells) -> None:
         """Write a chunk of records soon; the writer then owns it."""
@@ -79,7 +87,7 @@ class Writer:
         self._orders.put(now)
 
     def close(self, within_s: float) -> bool:
-        """Write all received records, make segments of them, and stop. Returns True if done in time. Harmless when repeated."""
+        """Write all received records, make segments of them (without `sealing`), and stop. Returns True if done in time. Harmless when repeated."""
         self._orders.put(None)
         self._thread.join(within_s)
         return not self._thread.is_alive()
@@ -87,7 +95,8 @@ class Writer:
     # Called on the thread
 
     def _run(self) -> None:
-        self._try(encoding.preload)
+        if self._sealing is None:
+            self._try(encoding.preload)
         self._try(self._recover)
         while True:
             order = self._orders.get()
@@ -124,6 +133,10 @@ class Writer:
                 log.info("Access records are written to %s again.", self._root)
 
     def _recover(self) -> None:
+        if self._sealing is not None:
+            self._sealing.start_if_needed()
+            self._recovering = self._sealing.runs
+            return
         found = segments.recover(self._root)
         if found:
             log.info("Made %d segments of the records of an earlier gateway.", len(found))
@@ -135,7 +148,7 @@ class Writer:
             records = len(cells) // WIDTH
             try:
                 spool = self._spool or self._new_spool(cells[0])
-                spool.append(encoding.dump(encoding.table(cells, self._gateway, self._number)), records)
+                spool.append(self._encoded(cells), records)
             except OSError:
                 self._backlog.appendleft(cells)
                 raise
@@ -147,6 +160,11 @@ class Writer:
             self._done += records
             if spool.records >= SEGMENT_RECORDS_MAX:
                 self._retire()
+
+    def _encoded(self, cells: Cells) -> Any:
+        if self._sealing is not None:
+            return plain.dump(cells, self._gateway, self._number)
+        return encoding.dump(encoding.table(cells, self._gateway, self._number))
 
     def _new_spool(self, now: float) -> Spool:
         while True:
@@ -169,14 +187,29 @@ class Writer:
         self._write()
         if self._spool is not None:
             if now is None or int(now // self._segment_s) != self._period:
+                if self._sealing is not None:
+                    self._spool.sync()
                 self._retire()
             else:
                 self._spool.sync()
+        if self._sealing is not None:
+            if now is not None:
+                self._have_sealed(self._sealing)
+            return
         sealed = bool(self._full)
         while self._full:
             self._seal(self._full.pop())
         if sealed and now is not None:
             segments.recover(self._root)  # spools of killed gateways that do not return
+
+    def _have_sealed(self, sealing: SealingProcess) -> None:
+        """Have the process make segments of retired spools. Raises OSError."""
+        self._recovering = sealing.runs
+        if self._recovering:
+            return
+        self._full = [path for path in self._full if path.exists()]
+        if self._full:
+            sealing.start()
 
     def _seal(self, path: Path) -> None:
         left = Leftover.take(path)

@@ -7,6 +7,7 @@ from typing import Any
 from eventing.conf import config
 from eventing.core.decoding import msgpack_reader
 from eventing.core.events.feeds import Feed
+from eventing.core.events.lineage import root_epoch
 from eventing.core.seals.seals import seal_read
 from eventing.core.signing import Signed
 from eventing.log import federated
@@ -23,7 +24,7 @@ def replica_locations(row: RendezvousPoint, epoch: str, entry: LogEntry) -> dict
     """Return the known locations of an event of the RP `row`. Raises redis.RedisError.
 
     Args:
-        epoch: of the log.
+        epoch: of cursors of the log.
         entry: the event, as in the log.
 
     Returns `feed` (its key), `sequence`, `origin` (the feed's origin; null after its seal was trimmed), `sealed`
@@ -33,7 +34,7 @@ def replica_locations(row: RendezvousPoint, epoch: str, entry: LogEntry) -> dict
     unknown.
     """
     own = entry.feed_key == OWN
-    feed = Feed(config().domain, epoch).key if own else entry.feed_key
+    feed = Feed(config().domain, root_epoch(epoch)).key if own else entry.feed_key
     seal = federated.seal_of(row.id, feed, entry.sequence)
     signer = None if seal is None else seal_read(_signed(seal.seal)).origin
     return {

@@ -1,12 +1,14 @@
-"""Tables of replication: links and admissions of replicas, ended RPs, the newest seals of the domain's own feeds."""
+"""Tables of replication: links and admissions of replicas, ended RPs, the newest seals of the domain's own feeds, switches of routes."""
 
 from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
 
+from eventing.access.rules.tokens import IDENTITY_CHARS_MAX
 from eventing.core.ids import RP_ID_CHARS
 from eventing.core.merkle import HASH_BYTES
+from eventing.core.modes import MODES
 from eventing.rps.models import DOMAIN_CHARS_MAX, RendezvousPoint
 from eventing.sql.columns import LeaseColumns
 
@@ -50,7 +52,8 @@ class ReplicaLink(LeaseColumns):
     """A link: the exchange of one RP's events with one peer. Its lease is renewed while both participate and are peers.
 
     `told` is the RP's count of statements (`RendezvousPoint.statements`) that the peer has acknowledged; they are sent
-    again when the count differs. `detail`: why a stopped link stopped.
+    again when the count differs. `term`: term of the RP's home as the peer last stated it; -1: it stated none, as
+    software without terms of the home. `detail`: why a stopped link stopped.
     """
 
     class State(models.TextChoices):
@@ -64,6 +67,7 @@ class ReplicaLink(LeaseColumns):
     state = models.CharField(max_length=8, choices=State.choices, default=State.LIVE)
     detail = models.CharField(max_length=DETAIL_CHARS_MAX, blank=True, default="")
     told = models.BigIntegerField(default=-1)
+    term = models.BigIntegerField(default=-1)
     changed_at = models.DateTimeField()
 
     class Meta:
@@ -122,6 +126,76 @@ class ReplicaEnd(models.Model):
         return f"{self.rp} {self.reason}"
 
 
+class HomeConsent(models.Model):
+    """This domain's consent to become the home of an RP that another domain hands over, stored before it is sent.
+
+    `payload` is the hand-over, `local` the members of the RP that only its home keeps. `until`: this domain holds its
+    replica until then at least, as the present home may complete the hand-over.
+    """
+
+    rp = models.CharField(primary_key=True, max_length=RP_ID_CHARS)
+    payload = models.BinaryField()
+    local = models.JSONField(default=dict)
+    until = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.rp
+
+
+class ElectorState(models.Model):
+    """This domain as an elector of an RP's succession plan: what it has promised, stored before it is sent.
+
+    Kept for ELECTOR_KEPT_S after the last promise when the replica ends: a domain that joins again must not vote twice.
+    `plan_version`, `plan_term`, `plan_payload`: the newest version of the plan that it has endorsed; at the home, that it
+    asks the electors to endorse; `plan_signature`: the home's, with which an elector completes it in the home's place.
+    `home_term`: the term of the home that the others are about, as in overlay/succession.py: ElectorStanding, times in
+    milliseconds of this domain's clock. `since_ms`: when the row was made, `used_ms`: its last promise.
+    """
+
+    rp = models.CharField(primary_key=True, max_length=RP_ID_CHARS)
+    plan_version = models.BigIntegerField(default=0)
+    plan_payload = models.BinaryField(default=bytes)
+    home_term = models.BigIntegerField(default=0)
+    term = models.BigIntegerField(default=0)
+    voted = models.BinaryField(default=bytes)
+    heard_ms = models.BigIntegerField(default=0)
+    misses = models.BigIntegerField(default=0)
+    probed_ms = models.BigIntegerField(default=0)
+    stand_ms = models.BigIntegerField(default=0)
+    lent = models.BigIntegerField(default=0)
+    plan_term = models.BigIntegerField(default=0)
+    plan_signature = models.BinaryField(default=bytes)
+    since_ms = models.BigIntegerField(default=0)
+    used_ms = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return self.rp
+
+
+class HomeProof(models.Model):
+    """Two hand-overs of an RP that cannot both be honest: their payloads and signatures are the proof.
+
+    `digest` covers both in either order, so each proof is kept once; it remains when the RP has ended. `kept` is the domain that is the
+    home by the precedence of records, `other` the one that the rival hand-over names; `accused` are the domains that signed against
+    their promise, `detail` is one sentence for each. `hand_overs` are both,
+    as they are shown (shapes.py: SignedHandOver).
+    """
+
+    digest = models.CharField(primary_key=True, max_length=64)
+    rp = models.CharField(max_length=RP_ID_CHARS)
+    term = models.BigIntegerField()
+    kept = models.CharField(max_length=253)
+    other = models.CharField(max_length=253)
+    accused = models.JSONField(default=list)
+    detail = models.JSONField(default=list)
+    hand_overs = models.JSONField(default=list)
+    carrier = models.CharField(max_length=253, blank=True, default="")
+    found_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.rp} {self.term} {self.digest[:16]}"
+
+
 class SealHead(models.Model):
     """Newest seal of the feed of one RP in one epoch. Written before the run that it covers leaves the domain.
 
@@ -147,3 +221,18 @@ class SealHead(models.Model):
 
     def __str__(self) -> str:
         return f"{self.rp} {self.epoch}:{self.last}"
+
+
+class RoutesSwitch(models.Model):
+    """Switch of the planner of routes, of an RP or of the domain (`rp` is empty). An empty mode is the domain's, or the setting."""
+
+    rp = models.CharField(primary_key=True, max_length=RP_ID_CHARS)
+    mode = models.CharField(max_length=8, blank=True, default="")
+    changed_at = models.DateTimeField()
+    changed_by = models.CharField(max_length=IDENTITY_CHARS_MAX)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(mode__in=["", *MODES]), name="routes_mode_is_known")]
+
+    def __str__(self) -> str:
+        return f"{self.rp or 'domain'} {self.mode}"

@@ -15,7 +15,7 @@ from eventing.core.events.cursors import Cursor
 from eventing.core.events.feeds import Feed
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.core.principals import Principal
-from eventing.log import federated, watermarks
+from eventing.log import control, federated, watermarks
 from eventing.log.scripts import OWN, NoLog
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
@@ -76,6 +76,7 @@ def replay(
         data = {"peer": name, "rp": row.id, "after": after, "by": principal.identity}
         outbox.event(events.PEER_REPLAYED, DOMAIN_ADMIN, data)
         outbox.act("peer.replay", principal, "peer", name, rp=row.id, after=after[:100])
+    peer_state.replay_note(name, row.id)
     watermarks.links_change(name, [row.id], lambda rp, link: lowered(link, held))
     wakeups.wake(name, [row.id], anyway=True)
 
@@ -99,9 +100,9 @@ def _vector(rp: str, after: str) -> dict[str, int]:
         raise NotFound("There is no event to send again.")
     offset = head.first - 1
     if after != EARLIEST:
-        cursor = Cursor.parse(after)
-        if cursor.epoch != head.epoch:
-            raise InvalidCursor(f"The log's epoch is {head.epoch} now; read again to get a cursor of it.")
+        cursor = control.continued(rp, Cursor.parse(after), head.present)
+        if cursor.epoch != head.present:
+            raise InvalidCursor(f"The log's epoch is {head.present} now; read again to get a cursor of it.")
         if cursor.offset >= head.next:
             raise InvalidCursor(f"The last event has offset {head.next - 1}.")
         offset = max(offset, cursor.offset)

@@ -59,7 +59,7 @@ def spread(row: RendezvousPoint, *, limit: int) -> SpreadAnswer:
             SpreadEvent.of(
                 _envelope(place.body),
                 offset=offset,
-                cursor=str(Cursor(head.epoch, offset)),
+                cursor=str(Cursor(head.present, offset)),
                 origin=origins[feed],
                 sequence=place.sequence,
                 held=[domain for domain, vector in known.items() if vector.get(feed, 0) >= place.sequence],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from drf_spectacular.utils import OpenApiParameter
 
+from eventing.core.events.positions import TIME_PATTERN, TIME_PREFIX
 from eventing.sql.pages import LIMIT_DEFAULT, LIMIT_MAX
 
 ID_EXAMPLE = "xiqk5k5qzcxbyjkpq2mkvxv3ti"
@@ -59,6 +60,7 @@ REFERENCE_BEFORE_ACTION = OpenApiParameter(
 _FEED_PATTERN = "[a-z2-7]{16}=(0|[1-9][0-9]{0,14})"
 
 CURSOR_PATTERN = f"[a-z2-7]{{1,26}}:(0|[1-9][0-9]{{0,14}})(~{_FEED_PATTERN}([.]{_FEED_PATTERN}){{0,64}})?"
+BEGIN_PATTERN = f"^(now|earliest|last|{TIME_PREFIX}{TIME_PATTERN}|{CURSOR_PATTERN})$"
 
 SUBSCRIPTION_ID_SCHEMA = {"type": "string", "pattern": "^sub_[a-z2-7]{26}$"}
 

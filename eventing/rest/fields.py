@@ -9,24 +9,30 @@ from typing import Any
 
 from rest_framework import serializers
 
+from eventing.core.errors import InvalidRequest
 from eventing.core.events.history import AGE_S_MAX
 from eventing.core.strict_json import INTEGER_MAX
 
 UNKNOWN_CHARS_MAX = 64
+UNKNOWN_MAX = 10
 
 
 class StrictObject(serializers.Serializer[Any]):
     """A JSON object with known members only."""
 
     def to_internal_value(self, data: Any) -> Any:
-        """Convert as DRF does, after refusing unknown members by name."""
-        if isinstance(data, Mapping):
-            unknown = [name for name in data if name not in self.fields]
-            if unknown:
-                raise serializers.ValidationError(
-                    {name[:UNKNOWN_CHARS_MAX]: "Unknown member." for name in unknown[:10]}
-                )
-        return super().to_internal_value(data)
+        """Convert as DRF does; unknown members are reported by name, beside all other faults."""
+        unknown = [name for name in data if name not in self.fields] if isinstance(data, Mapping) else []
+        found: dict[str, Any] = {name[:UNKNOWN_CHARS_MAX]: ["Unknown member."] for name in unknown[:UNKNOWN_MAX]}
+        try:
+            converted = super().to_internal_value(data)
+        except serializers.ValidationError as error:
+            if not found or not isinstance(error.detail, dict):
+                raise
+            raise serializers.ValidationError({**found, **error.detail}) from None
+        if found:
+            raise serializers.ValidationError(found)
+        return converted
 
 
 class StrictInteger(serializers.IntegerField):
@@ -42,6 +48,16 @@ class StrictInteger(serializers.IntegerField):
         if type(data) is not int:
             self.fail("invalid")
         return data
+
+
+class StrictNumber(serializers.FloatField):
+    """A JSON number; not a string, not true."""
+
+    def to_internal_value(self, data: Any) -> float:
+        """Convert to a float."""
+        if type(data) not in (int, float):
+            self.fail("invalid")
+        return super().to_internal_value(data)
 
 
 class StrictString(serializers.CharField):
@@ -68,10 +84,19 @@ class StrictBoolean(serializers.BooleanField):
 
 
 class JsonDocument(serializers.Field[Any, Any, Any, Any]):
-    """JSON that a service reads and validates."""
+    """JSON that a service reads and validates. A subclass whose rules need no state checks them here as well, so that its
+    faults are reported beside those of other members.
+    """
+
+    def check(self, data: Any) -> None:
+        """Check the document. Raises InvalidRequest."""
 
     def to_internal_value(self, data: Any) -> Any:
         """Return the document unchanged."""
+        try:
+            self.check(data)
+        except InvalidRequest as error:
+            raise serializers.ValidationError(error.detail) from None
         return data
 
     def to_representation(self, value: Any) -> Any:
@@ -80,6 +105,10 @@ class JsonDocument(serializers.Field[Any, Any, Any, Any]):
 
 
 LEASE_HELP = "Requested duration in seconds; null or absent: the domain's default. The granted duration may be shorter and is in the answer."
+
+
+class NothingSerializer(StrictObject):
+    """An empty request body."""
 
 
 class HistoryRequestSerializer(StrictObject):

@@ -31,7 +31,8 @@ from eventing.store.errors import RedisError
 
 CONTENT_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
-FINDINGS_MAX = 20
+FINDINGS_MAX = 20  # bound: faults of a body in one problem document; the rest is counted in `detail`
+POINTER_CHARS_MAX = 200  # bound: characters of a pointer to a fault; the rest is left out
 
 
 def problem(error: ApplicationError) -> HttpResponse:
@@ -62,9 +63,8 @@ def error_of(exception: Exception) -> ApplicationError | None:
             return exception
         case exceptions.ValidationError():
             findings = _findings(exception.detail)
-            first = findings[0]
-            detail = f"{first['pointer'].lstrip('/').replace('/', '.') or 'The body'}: {first['detail']}"
-            return InvalidRequest(detail, errors=findings[:FINDINGS_MAX])
+            more = f" There are {len(findings) - 1} more faults; `errors` lists them." if len(findings) > 1 else ""
+            return InvalidRequest(f"{_sentence(findings[0])}{more}", errors=findings[:FINDINGS_MAX])
         case exceptions.ParseError():
             return InvalidRequest(str(exception.detail))
         case exceptions.NotAuthenticated() | exceptions.AuthenticationFailed():
@@ -93,11 +93,29 @@ def error_of(exception: Exception) -> ApplicationError | None:
 def _findings(detail: Any, pointer: str = "") -> list[dict[str, str]]:
     """Flatten DRF's nested error lists into pairs of JSON pointer and sentence."""
     if isinstance(detail, Mapping):
-        members = [(pointer if name == "non_field_errors" else f"{pointer}/{name}", d) for name, d in detail.items()]
+        members = [
+            (pointer if name == "non_field_errors" else f"{pointer}/{_token(name)}", d) for name, d in detail.items()
+        ]
         return [finding for below, d in members for finding in _findings(d, below)]
     if isinstance(detail, Sequence) and not isinstance(detail, str):
-        return [finding for d in detail for finding in _findings(d, pointer)]
-    return [{"pointer": pointer[:200], "detail": str(detail)}]
+        indexed = any(
+            isinstance(d, Mapping) for d in detail
+        )  # of a list of objects: an empty one for each without fault
+        parts = [(f"{pointer}/{at}" if indexed else pointer, d) for at, d in enumerate(detail)]
+        return [finding for below, d in parts for finding in _findings(d, below)]
+    return [{"pointer": pointer[:POINTER_CHARS_MAX], "detail": str(detail)}]
+
+
+def _token(name: Any) -> str:
+    """Escape a member's name for a JSON pointer (RFC 6901)."""
+    return str(name).replace("~", "~0").replace("/", "~1")
+
+
+def _sentence(finding: Mapping[str, str]) -> str:
+    """Name the member in front of what is wrong with it, unless that names it already."""
+    where = finding["pointer"].lstrip("/").replace("/", ".").replace("~1", "/").replace("~0", "~")
+    named = finding["detail"].startswith(where.rpartition(".")[2]) and where
+    return finding["detail"] if named else f"{where or 'The body'}: {finding['detail']}"
 
 
 @csrf_exempt

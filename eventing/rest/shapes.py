@@ -4,22 +4,35 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
-from eventing.core.shapes import Count, Moment, Shape, doc
+from eventing.core.errors import problem_types
+from eventing.core.shapes import Count, Moment, Shape, doc, one_of
 
 Epoch = Annotated[str, doc("Life of the log's numbering; another epoch is another log.")]
 Offset = Annotated[int, Meta(ge=0), doc("Offset of the last event; 0 before the first.")]
 Continuation = Annotated[str, doc("Cursor to continue from; opaque.")]
 
 
+class FindingAnswer(Shape):
+    """One fault of a request's body."""
+
+    pointer: Annotated[str, doc("JSON pointer (RFC 6901) to the member; empty: the body.")]
+    detail: Annotated[str, doc("What is wrong with it.")]
+
+
 class ProblemAnswer(Shape):
     """RFC 9457; some types add members (docs/protocol.md)."""
 
-    type: Annotated[str, doc("urn:herald:problem:CODE; stable.")]
+    type: Annotated[
+        str, one_of(*problem_types()), doc("urn:herald:problem:CODE; stable. Later releases may add codes.")
+    ]
     title: str
     status: int
     detail: Annotated[str, doc("What is wrong, then what to do.")]
+    errors: Annotated[
+        list[FindingAnswer] | UnsetType, doc("`invalid-request`: all faults of the body, the first 20 of them.")
+    ] = UNSET
 
 
 class HistoryAnswer(Shape):

@@ -9,6 +9,7 @@ from eventing.access.rules.tokens import IDENTITY_CHARS_MAX
 from eventing.core.ids import RP_ID_CHARS
 from eventing.core.names import NAME_CHARS_MAX
 from eventing.rps.rules.entity_tags import entity_tag
+from eventing.rps.rules.home_terms import HomeRecord, HomeTerm, last_term, record_unpacked
 from eventing.sql.columns import HistoryColumns, LeaseColumns, lease_and_history_constraints, lease_indexes
 
 TITLE_CHARS_MAX = 255
@@ -24,7 +25,10 @@ class RendezvousPoint(LeaseColumns, HistoryColumns):
     For a replica: `home` is the domain that owns the RP (empty: this one), `via` the peer through which this domain
     joined, `creator` the principal that requested the replica; the home granted the lease and determines name, title,
     version, policy and genesis. `descriptor` is the home's latest signed statement (rps/rules/statements.py), also for
-    own RPs; None for RPs older than signed descriptors. `history_asked` is the history requested for a replica, the
+    own RPs; None for RPs older than signed descriptors. `property_statement` is the home's latest statement of
+    properties beyond the descriptor, which `reliability` (target, 0 to 1; None for none) was read from; None for none. `term` and `homes` are the term of the home
+    and the verified record of hand-overs and succession plans (rps/rules/home_terms.py; None: never moved, no plan).
+    `history_asked` is the history requested for a replica, the
     bounds the granted one; `renew_at` is the time of the next renewal of its lease. `statements` counts changes of the
     descriptor and of the admissions. `paused_at`: since when this domain refuses publishes here, None while not paused;
     `paused_by` an identity, `paused_reason` the explanation to publishers. The pause is local: neither signed nor sent
@@ -50,6 +54,10 @@ class RendezvousPoint(LeaseColumns, HistoryColumns):
     home = models.CharField(max_length=DOMAIN_CHARS_MAX, blank=True, default="")
     via = models.CharField(max_length=DOMAIN_CHARS_MAX, blank=True, default="")
     descriptor = models.BinaryField(null=True)
+    term = models.BigIntegerField(default=0)
+    homes = models.BinaryField(null=True)
+    reliability = models.FloatField(null=True)
+    property_statement = models.BinaryField(null=True)
     history_asked = models.JSONField(default=dict)
     renew_at = models.DateTimeField(null=True)
     statements = models.BigIntegerField(default=0)
@@ -82,6 +90,8 @@ class RendezvousPoint(LeaseColumns, HistoryColumns):
             models.Index(fields=["renew_at"], condition=~Q(renew_at=None), name="rp_to_renew"),
             models.Index(fields=["expires_at", "id"], condition=~Q(home=""), name="rp_replicas_by_end"),
             models.Index(fields=["id"], condition=Q(name=None), name="rp_nameless"),
+            models.Index(fields=["id"], condition=~Q(reliability=None), name="rp_with_target"),
+            models.Index(fields=["id"], condition=~Q(homes=None), name="rp_with_homes"),
             models.Index(fields=["watched_at"], condition=~Q(watched_at=None), name="rp_watched"),
             models.Index(fields=["title", "name", "id"], name="rp_to_search"),  # a search reads only the index
         ]
@@ -93,6 +103,21 @@ class RendezvousPoint(LeaseColumns, HistoryColumns):
     def lease_at(self) -> str:
         """The RP's own id."""
         return self.id
+
+    @property
+    def home_record(self) -> HomeRecord:
+        """The record of hand-overs and succession plans."""
+        return record_unpacked(self.homes)
+
+    @property
+    def home_term(self) -> HomeTerm:
+        """The present term: its number, home and the kid of the home's first key."""
+        return last_term(self.genesis, self.home_record)
+
+    @property
+    def authority(self) -> str:
+        """The domain that created the RP: names are under its authority, and `domain` in the policy means its people."""
+        return str(self.genesis.get("domain", self.home))
 
     @property
     def entity_tag(self) -> str:

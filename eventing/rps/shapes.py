@@ -30,6 +30,9 @@ class RpMembers(Shape):
     home: Annotated[str, doc("The home domain; if it differs from the answering domain, this is a replica.")]
     version: Annotated[Positive, doc("Increases with every change, except of pause, lease, `audience` and `watch`.")]
     ack: Annotated[str, doc("Acknowledgement level.")]
+    reliability: Annotated[
+        float | None, doc("Target share of events that arrive at every participant in time; null: no target.")
+    ]
     history: HistoryAnswer
     paused: Annotated[PausedState | None, doc("null: publishes are accepted.")]
 
@@ -67,10 +70,20 @@ class RendezvousPointLinks(Shape):
     admin: str | None
 
 
+class SuccessionData(Shape):
+    """A succession plan in force."""
+
+    electors: Annotated[list[str], doc("The domains that elect a successor, in the order in which they succeed.")]
+    silence_s: Annotated[Positive, doc("Seconds of silence of the home after which they elect one of them.")]
+    version: Annotated[Positive, doc("Version of the plan.")]
+
+
 class RendezvousPointAnswer(RpMembers):
     """A rendezvous point, or an administrative one."""
 
     domain: Annotated[str, doc("Its home.")]
+    term: Annotated[Count, doc("Term of the home: 0 for the first, and more with every hand-over.")]
+    succession: Annotated[SuccessionData | None, doc("null: nobody succeeds the home.")]
     creator: Annotated[str, doc("Subject that administers the rendezvous point; empty for the domain's own.")]
     epoch: Annotated[str | None, doc("null: there is no log yet; the first publish creates it.")]
     offset: Annotated[Count, doc("Offset of the last event; 0 before the first.")]

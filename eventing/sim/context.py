@@ -8,13 +8,12 @@ before.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from heapq import heappop, heappush
 from typing import Any, Protocol
 
-from eventing.overlay.machine import Chance
+from eventing.overlay.machine import Chance, Id
 from eventing.sim.network import SimulatedNetwork
-from eventing.sim.populations import Population
 from eventing.sim.scenario import Scenario
 from eventing.sim.world import UP, DomainMachine, World
 
@@ -24,6 +23,22 @@ Wrapper = Callable[[int, Any], Any]
 Handler = Callable[[int, Any, float], None]
 MessageHandler = Callable[[int, int, Any], None]
 CrashHandler = Callable[[int, bool], None]
+
+
+class RunPopulation(Protocol):
+    """The domains of a run, as faults, roles and measurements use them."""
+
+    members: list[Any]
+
+    def make(self) -> None: ...
+
+    def again(self, domain: int) -> tuple[Any, Any]: ...
+
+    def newcomer(self, domain: int, contact: int) -> tuple[Any, Any]: ...
+
+    def start(self) -> Iterable[tuple[int, Any, float]]: ...
+
+    def links(self, domain: int) -> Mapping[Id, Any]: ...
 
 
 class Gauges(Protocol):
@@ -46,13 +61,14 @@ class SimulationContext:
         make_chance: makes further generators, from a text with the seed in it.
         fault_chance: generator of faults.
         absent: domains that join later.
+        clocks_off_s: seconds by which the clocks of domains differ from the world's; set by clocks.py.
         over: True once nothing is left to be seen: the run ends before its time.
         gauges: processor time and memory, for measuring speed; None: not measured.
     """
 
     world: World
     network: SimulatedNetwork
-    population: Population
+    population: RunPopulation
 
     def __init__(self, scenario: Scenario, seed: int, make_chance: MakeChance, gauges: Gauges | None = None) -> None:
         self.scenario = scenario
@@ -62,6 +78,7 @@ class SimulationContext:
         self.fault_chance = make_chance(f"{seed} faults")
         self.role_of: dict[int, str] = {}
         self.absent: dict[int, None] = {}
+        self.clocks_off_s: dict[int, float] = {}
         self.over = False
         self._actions: list[tuple[float, int, Callable[[], None]]] = []
         self._numbered = 0

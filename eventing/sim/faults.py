@@ -144,6 +144,26 @@ class Partition(Fault, frozen=True, kw_only=True):
         run.network.conditions.sides = sides
 
 
+class CutOff(Fault, frozen=True, kw_only=True):
+    """Domains that nothing is delivered to or from until `heal`, all others being together.
+
+    Attributes:
+        domains: by their numbers; those cut off can reach each other.
+    """
+
+    kind: ClassVar[str] = "cut-off"
+    domains: Annotated[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], msgspec.Meta(min_length=1, max_length=1000)] = (
+        0,
+    )
+
+    def apply(self, run: SimulationContext) -> None:
+        """Put them on a side of their own."""
+        sides = bytearray(run.scenario.domains)
+        for domain in self.domains:
+            sides[domain] = 1
+        run.network.conditions.sides = sides
+
+
 class OneWay(FaultOfSome, frozen=True, kw_only=True):
     """Domains whose messages do not leave, while they receive all.
 

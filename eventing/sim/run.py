@@ -5,19 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from eventing.overlay.machine import Chance
 from eventing.sim.catalogue import FAULTS, MEASUREMENTS, ROLES
-from eventing.sim.context import Gauges, MakeChance, SimulationContext
+from eventing.sim.context import Gauges, MakeChance, RunPopulation, SimulationContext
 from eventing.sim.errors import ScenarioError
 from eventing.sim.expectations import judge, names_check
 from eventing.sim.faults import Fault, JoinFault
 from eventing.sim.measurements.base import Measurement, MeasurementProbe
 from eventing.sim.network import SimulatedNetwork
+from eventing.sim.placement.population import PlacementPopulation
 from eventing.sim.populations import POPULATIONS
 from eventing.sim.results import RunResult, Series
 from eventing.sim.roles import Role
+from eventing.sim.routed.population import RoutedPopulation
 from eventing.sim.scenario import Scenario, moments
+from eventing.sim.succession.population import SuccessionPopulation
 from eventing.sim.world import DOWN, World
 
+MAKERS: dict[str, Callable[[Scenario, Chance, bytearray | None, frozenset[int]], RunPopulation]] = {
+    **POPULATIONS,
+    "placement": PlacementPopulation,
+    "routes": RoutedPopulation,
+    "succession": SuccessionPopulation,
+}
 SLICE_S = 1.0
 """Simulated seconds between two reports of progress."""
 Tick = Callable[[SimulationContext], None]
@@ -66,8 +76,7 @@ class SimulationRun(SimulationContext):
         self.network = SimulatedNetwork(count, chance, scale=scenario.network.latency_scale)
         self.network.conditions.loss = scenario.network.loss
         outbound = self._outbound()
-        make = POPULATIONS[scenario.parameters]
-        self.population = make(scenario, chance, outbound, frozenset(self.absent))
+        self.population = MAKERS[scenario.parameters](scenario, chance, outbound, frozenset(self.absent))
         self.world = World([], self.network, chance)
         self._roles_begin()
         self.probes: dict[str, MeasurementProbe] = {

@@ -113,7 +113,9 @@ class Scenario(ScenarioPart, frozen=True, kw_only=True):
         domains: number of domains; the command line may override it.
         duration_s: simulated seconds after settling.
         settle_s: simulated seconds before time 0: links are found, nothing else happens.
-        parameters: `suspicious`: links drawn from the directory; `paper`: HyParView as published.
+        parameters: `suspicious`: links drawn from the directory; `paper`: HyParView as published;
+            `placement`: no overlay, but the home of a famous RP and volunteers around the planner's rules; `succession`: no overlay,
+            but a home and its electors; `routes`: no overlay, but domains that measure their links and plan for a target reliability.
         start: `settled`: all domains know all records and find their links; `joining`: each knows its sponsor only;
             `apart`: as settled, after a partition into halves of `apart_s`.
         apart_s: duration of the partition before time 0, with `apart`.
@@ -134,7 +136,7 @@ class Scenario(ScenarioPart, frozen=True, kw_only=True):
     quick_domains: Count = 100
     duration_s: Annotated[float, msgspec.Meta(gt=0.0, le=DURATION_S_MAX)]
     settle_s: Seconds = 60.0
-    parameters: Literal["suspicious", "paper"] = "suspicious"
+    parameters: Literal["suspicious", "paper", "placement", "routes", "succession"] = "suspicious"
     start: Literal["settled", "joining", "apart"] = "settled"
     apart_s: Seconds = 3600.0
     renew_records: bool = True
@@ -148,7 +150,7 @@ class Scenario(ScenarioPart, frozen=True, kw_only=True):
     name: str = ""
 
     def __post_init__(self) -> None:
-        if self.parameters == "paper" and (self.start == "apart" or self.suspicion):
+        if self.parameters != "suspicious" and (self.start == "apart" or self.suspicion):
             raise ValueError("start 'apart' and 'suspicion' need directories: parameters 'suspicious'")
 
 

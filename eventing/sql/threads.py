@@ -1,7 +1,8 @@
-"""SQL from the event loop: selectors and services run on a few dedicated threads, which keep their connections.
+"""SQL from the event loop: selectors and services run on a few dedicated threads, which keep their connections to SQLite.
 
 Django closes a connection after each call where requests are bound to short-lived threads. Here the threads stay, and a
-new SQLite connection would cost more than most queries (measured: 1.5 ms of 1.6 for one descriptor).
+new SQLite connection would cost more than most queries (measured: 1.5 ms of 1.6 for one descriptor). Connections to
+PostgreSQL are a pool's (eventing/sql/postgresql): a thread has one for the length of a call.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from functools import partial
 from threading import local
 from typing import ParamSpec, TypeVar
 
-from django.db import InterfaceError, OperationalError, connection
+from django.db import InterfaceError, OperationalError, connection, connections
 
 from eventing.core.container import per_process
 from eventing.core.errors import Unavailable
@@ -79,8 +80,30 @@ def _with_connection(work: Callable[[], R]) -> R:
         _this_thread().used_at = time.monotonic()
         if connection.errors_occurred and not connection.in_atomic_block:
             connection.close()
+        elif _is_pooled():
+            connection_release()
         elif connection.connection is not None and connection.vendor == "sqlite":
             _this_thread().file = _file_of_sqlite()
+
+
+def connection_release() -> None:
+    """Return this thread's connection to the pool, unless a transaction is open: before a wait for anything but the database.
+
+    Connections that are not a pool's are kept.
+    """
+    if connection.connection is not None and _is_pooled() and not connection.in_atomic_block:
+        connection.close()
+
+
+def connections_end() -> None:
+    """Close this thread's connections, and the pool: nothing of this process uses the database any more."""
+    connections.close_all()
+    if _is_pooled():
+        connection.close_pool()  # type: ignore[attr-defined]  # of the engine eventing.sql.postgresql
+
+
+def _is_pooled() -> bool:
+    return bool(connection.settings_dict.get("POOL"))
 
 
 def _is_dead() -> bool:

@@ -14,17 +14,40 @@ from typing import Any
 
 import hiredis
 import redis.asyncio
-from redis.exceptions import BusyLoadingError, ConnectionError, NoScriptError, ReadOnlyError, RedisError, ResponseError
+from redis.exceptions import (
+    AskError,
+    BusyLoadingError,
+    ClusterDownError,
+    ConnectionError,
+    MasterDownError,
+    MovedError,
+    NoScriptError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+    TryAgainError,
+)
 
 READ_BYTES = 256 * 1024
 Command = Sequence[str | bytes | int]
-_ERRORS = {"NOSCRIPT": NoScriptError, "LOADING": BusyLoadingError, "READONLY": ReadOnlyError}
+_ERRORS: dict[str, type[RedisError]] = {
+    "NOSCRIPT": NoScriptError,
+    "LOADING": BusyLoadingError,
+    "READONLY": ReadOnlyError,
+    "CLUSTERDOWN": ClusterDownError,
+    "MASTERDOWN": MasterDownError,
+    "TRYAGAIN": TryAgainError,
+}
+_REDIRECTIONS = {"MOVED": MovedError, "ASK": AskError}  # they read the rest of the text: slot and server
 _NOTHING = object()
 _pack: Any = hiredis.pack_command  # the stub allows only tuples of one member
 
 
 def _error(text: str) -> RedisError:
-    return _ERRORS.get(text.partition(" ")[0], ResponseError)(text)
+    code, _, rest = text.partition(" ")
+    if code in _REDIRECTIONS:
+        return _REDIRECTIONS[code](rest)
+    return _ERRORS.get(code, ResponseError)(text)
 
 
 class BulkConnection:

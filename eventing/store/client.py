@@ -23,19 +23,36 @@ from eventing.conf import config
 from eventing.core.config import Config
 from eventing.core.container import memoized
 from eventing.store.connection import sync_client
+from eventing.store.routed import RoutedRedis
+from eventing.store.routed_async import RoutedAsyncRedis
+from eventing.store.spreading import Batch
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """Text of a script and the SHA-1 under which Redis holds it."""
+    """Text of a script and the SHA-1 under which Redis holds it.
+
+    Attributes:
+        sharded: the form for a cluster, which publishes notifications on sharded channels; None for a script that publishes none.
+    """
 
     text: str
     sha: str
+    sharded: Script | None = None
 
 
 def script_of(text: str) -> Script:
     """Make the script with this text."""
-    return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
+    sharded = script_of(text.replace("'PUBLISH'", "'SPUBLISH'")) if "'PUBLISH'" in text else None
+    return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest(), sharded)
+
+
+def form_for(client: Any, script: Script) -> Script:
+    """Return the form of a script for a client's data plane: a cluster sends what PUBLISH says to each of its nodes, and SPUBLISH
+    to those of one slot (Redis 7 or newer)."""
+    if script.sharded is None or not isinstance(client, RoutedRedis | RoutedAsyncRedis):
+        return script
+    return script.sharded if client.plane.sharded else script
 
 
 def script_read(folder: Path, *names: str) -> Script:
@@ -60,6 +77,7 @@ def client() -> redis.Redis:
 
 def run_script(script: Script, args: Sequence[Any]) -> Any:
     """Run `script` with its key count, keys and arguments; load it if the server lacks it."""
+    script = form_for(client(), script)
     try:
         return client().evalsha(script.sha, *args)
     except NoScriptError:
@@ -70,6 +88,7 @@ def run_script_all(script: Script, arguments: Sequence[Sequence[Any]]) -> list[A
     """Run `script` with each of the arguments, in order, in one round trip; errors are returned among the answers."""
     if not arguments:
         return []
+    script = form_for(client(), script)
     answers = evalsha_all(client(), script.sha, arguments)
     missing = [at for at, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
     if missing:  # these did not run; those after them did, if somebody loaded the script meanwhile
@@ -93,6 +112,14 @@ def commands_all(client: redis.Redis, commands: Sequence[tuple[Any, ...]]) -> li
 
     Raises redis.RedisError when there is no connection or it breaks; then some commands may have run.
     """
+    if isinstance(client, RoutedRedis):
+
+        def send(node: redis.Redis, batch: Batch) -> list[Any]:
+            if not batch.asking:
+                return commands_all(node, [commands[at] for at in batch.indexes])
+            return commands_all(node, [part for at in batch.indexes for part in (("ASKING",), commands[at])])[1::2]
+
+        return client.spread(commands, send)
     packed = b"".join([_pack(command) for command in commands])
     connection: Any = client.connection_pool.get_connection()
 

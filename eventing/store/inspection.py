@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from eventing.conf import config
 from eventing.core.config import Config
 from eventing.core.container import memoized
 from eventing.store.client import client
+from eventing.store.connection import hasty_client, primaries_of
+from eventing.store.plane import plane_of
+from eventing.store.routed import RoutedRedis
 
 ANSWER_WITHIN_S = 2.0
 """Seconds after which Redis counts as not answering; one query to a healthy Redis takes a millisecond."""
@@ -31,6 +32,11 @@ class Inspection(NamedTuple):
 
 def brief_client(url: str) -> redis.Redis:
     """Make a client with bounded waits and text answers. The caller closes it. Raises ValueError for a malformed URL."""
+    plane = plane_of(url)
+    return _brief_node(url) if plane is None else RoutedRedis(plane, _brief_node, ANSWER_WITHIN_S)
+
+
+def _brief_node(url: str) -> redis.Redis:
     found: redis.Redis = redis.Redis.from_url(
         url, decode_responses=True, socket_timeout=ANSWER_WITHIN_S, socket_connect_timeout=ANSWER_WITHIN_S, retry=None
     )
@@ -38,19 +44,48 @@ def brief_client(url: str) -> redis.Redis:
 
 
 def inspected(url: str, lists: Sequence[str] = (), hashes: Sequence[str] = ()) -> Inspection:
-    """Inspect the Redis at `url`, with the lengths of these lists and hashes. Raises ValueError, redis.RedisError, OSError."""
+    """Inspect the Redis at `url`, with the lengths of these lists and hashes; of several primaries the first one.
+
+    Raises ValueError, redis.RedisError, OSError.
+    """
     with brief_client(url) as found:
-        info: dict[str, Any] = found.info()
-        try:
-            append = {str(name): str(value) for name, value in found.config_get("append*").items()}
-        except redis.ResponseError:  # managed servers forbid CONFIG
-            append = None
+        info, append = _state(primaries_of(found)[0])
         with found.pipeline(transaction=False) as pipeline:
             for name in lists:
                 pipeline.llen(name)
             for name in hashes:
                 pipeline.hlen(name)
             return Inspection(info, append, list(map(int, pipeline.execute())))
+
+
+class PrimaryInspection(NamedTuple):
+    """A primary with its `Inspection`; None where it does not answer."""
+
+    name: str
+    found: Inspection | None
+
+
+def primaries_inspected(url: str) -> list[PrimaryInspection]:
+    """Inspect each primary of a data plane of several servers. Raises redis.RedisError where the topology is not known."""
+    with brief_client(url) as client:
+        if not isinstance(client, RoutedRedis):
+            return []
+        found = []
+        for primary in client.plane.primaries():
+            try:
+                inspection = Inspection(*_state(client.node(primary.place)), [])
+            except (redis.RedisError, OSError):
+                inspection = None
+            found.append(PrimaryInspection(primary.place.name, inspection))
+        return found
+
+
+def _state(node: redis.Redis) -> tuple[dict[str, Any], dict[str, str] | None]:
+    info: dict[str, Any] = node.info()
+    try:
+        return info, {str(name): str(value) for name, value in node.config_get("append*").items()}
+    except redis.ResponseError:  # managed servers forbid CONFIG
+        return info, None
 
 
 def queue_length(name: str) -> int:
@@ -61,13 +96,7 @@ def queue_length(name: str) -> int:
 
 @memoized(maxsize=4)
 def _hasty_client(settings: Config) -> redis.Redis:
-    return redis.Redis.from_url(
-        settings.effective_redis_url,
-        socket_timeout=HASTE_S,
-        socket_connect_timeout=HASTE_S,
-        retry=Retry(NoBackoff(), 0),
-        protocol=2,
-    )
+    return hasty_client(settings.effective_redis_url, HASTE_S)
 
 
 def require_answer() -> None:

@@ -1,4 +1,8 @@
-"""Names of all keys and channels in Redis. All keys of an RP share its hash tag, so that a Redis Cluster can hold them."""
+"""Names of all keys and channels in Redis.
+
+All keys of an RP share its hash tag, and so do keys of one script, or of one transaction, about something else. Every other
+key is used alone, so its slot does not matter ([decision 118](../../docs/decisions/0118-each-rendezvous-point-has-one-primary.md)).
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,12 @@ DESCRIPTOR_CHANNEL = "herald:descriptors"
 REVOCATION_CHANNEL = "herald:revocations"
 KEYS_CHANNEL = "herald:keys"
 SESSIONS_CHANNEL = "herald:sessions"  # queries to all gateways about their sessions
+READER_MOVES_KEY = "herald:{moves}:readers"  # hash of moves of readers by id (store/reader_moves.py)
+READER_MOVES_CHANNEL = "herald:{moves}:changed"  # that they changed
 REPORTS_KEY = "herald:reports"  # whether reports can be made, according to the process that starts them
 LOG_PATTERN = "herald:{*}:meta"
+SHARD_KEY = "herald:shard"  # at each of several separate servers: which shard it is (store/shards.py)
+RESTORING_KEY = "herald:restoring"  # present while a backup is being restored into this Redis: no domain starts on it
 
 
 def log_keys(rp: str) -> tuple[str, str, str, str]:
@@ -18,6 +26,16 @@ def log_keys(rp: str) -> tuple[str, str, str, str]:
 def meta_key(rp: str) -> str:
     """Return the key of the hash with a log's epoch, next offset and bounds."""
     return f"herald:{{{rp}}}:meta"
+
+
+def rp_prefix(rp: str) -> str:
+    """Return the prefix of all keys of one RP."""
+    return f"herald:{{{rp}}}:"
+
+
+def log_copy_key(rp: str) -> str:
+    """Return the key of the copy of a log that is being continued in a new epoch (log/lineage.py)."""
+    return f"herald:{{{rp}}}:log-copy"
 
 
 def feeds_key(rp: str) -> str:
@@ -43,6 +61,19 @@ def seals_prefix(rp: str) -> str:
 def feed_keys(rp: str) -> tuple[str, str, str]:
     """Return the keys of a log's feeds: held sequences, checkpoints, prefix of the seals' keys."""
     return feeds_key(rp), vectors_key(rp), seals_prefix(rp)
+
+
+def routes_key(rp: str) -> str:
+    """Return the key of the routes that are planned for the RP's feeds (store/rp_routes.py)."""
+    return f"herald:{{{rp}}}:routes"
+
+
+def arrivals_key(rp: str, peer: str) -> str:
+    """Return the key of the hash that counts events which arrived at a participant in time, and which did not."""
+    return f"herald:{{{rp}}}:arrivals:{peer}"
+
+
+ROUTED_KEY = "herald:routed"  # set of RPs with planned routes
 
 
 def cursors_key(rp: str) -> str:
@@ -120,6 +151,9 @@ def presence_key(child: str) -> str:
     return f"herald:presence:{child}"
 
 
+PROCESSES_KEY = "herald:processes"  # sorted set of processes behind the gateways, `KIND HOST PID`, by the end of their presence (Unix s)
+
+
 def rp_of_meta_key(key: str) -> str:
     """Return the RP of a key made by `meta_key`."""
     return key[len("herald:{") : -len("}:meta")]
@@ -130,6 +164,8 @@ PRESENCE_S = 10  # five heartbeats; a killed process counts as missing after tha
 REGION_MESSAGES_KEY = (
     "herald:region-messages"  # list of other domains' messages about regions (store/region_messages.py)
 )
+
+FORWARD_QUEUE_KEY = "herald:forward-queue"  # list of peers to forward to, in a small domain (store/forward_queue.py)
 
 SEALING_HELD_KEY = (
     "herald:sealing:held"  # sorted set of RPs whose own feed is held back from sealing after a start, by time (Unix s)
@@ -200,6 +236,7 @@ OVERLAY_TURN_KEY = "herald:{overlay}:turn"  # lease of the process that runs the
 OVERLAY_PICTURE_KEY = "herald:{overlay}:picture"  # what that process shows (eventing/store/overlay_pictures.py)
 OVERLAY_WATCHED_KEY = "herald:{overlay}:watched"  # present while people look at the picture
 OVERLAY_SEEN_KEY = "herald:{overlay}:seen"  # what it knows of single domains
+OVERLAY_LINKS_KEY = "herald:{overlay}:links"  # rows of measured links that plans of routes need
 OVERLAY_STATE_KEY = "herald:{overlay}:state"  # what a restart of it takes up
 OVERLAY_ROWS_KEY = "herald:{overlay}:rows"  # versions of the last own rows by gossip object
 

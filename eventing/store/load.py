@@ -8,10 +8,11 @@ from typing import Any
 from eventing.store import keys
 from eventing.store.bulk_connection import Command
 from eventing.store.client import client
-from eventing.store.connection import AsyncRedis
+from eventing.store.connection import AsyncRedis, primaries_of, primaries_of_async
 
 GATEWAY_KEPT_S = 60  # a gateway stores the next sample long before
 RP_KEPT_S = 86_400
+RPS_AT_ONCE = 500  # RPs whose samples are read in one round trip
 
 
 async def gateway_load_write(redis: AsyncRedis, gateway: str, row: bytes) -> None:
@@ -31,8 +32,10 @@ def gateway_lateness_ms(gateways: Sequence[str]) -> dict[str, float]:
 
 
 def _values(names: Sequence[str], of: Sequence[str]) -> dict[str, bytes]:
-    found: Any = client().mget(of) if of else []
-    return {name: value for name, value in zip(names, found, strict=True) if value is not None}
+    pipeline = client().pipeline(transaction=False)
+    for key in of:
+        pipeline.get(key)
+    return {name: value for name, value in zip(names, pipeline.execute(), strict=True) if value is not None}
 
 
 def rp_load_commands(gateway: str, rows: Mapping[str, bytes]) -> list[Command]:
@@ -50,16 +53,33 @@ def rp_loads(rp: str) -> dict[str, bytes]:
     return {gateway.decode(): row for gateway, row in kept.items()}
 
 
+def rps_loads(rps: Sequence[str]) -> dict[str, dict[str, bytes]]:
+    """Return the last samples of these RPs, by RP and gateway; RPs without one are left out."""
+    found: dict[str, dict[str, bytes]] = {}
+    for at in range(0, len(rps), RPS_AT_ONCE):
+        some = rps[at : at + RPS_AT_ONCE]
+        pipeline = client().pipeline(transaction=False)
+        for rp in some:
+            pipeline.hgetall(keys.rp_load_key(rp))
+        for rp, kept in zip(some, pipeline.execute(), strict=True):
+            if kept:
+                found[rp] = {gateway.decode(): row for gateway, row in kept.items()}
+    return found
+
+
 async def server_load_now(redis: AsyncRedis) -> dict[str, int]:
-    """Return memory and operations per second of Redis."""
-    return _server_load(await redis.info())
+    """Return memory and operations per second of Redis, of all its primaries together."""
+    return _server_load([await node.info() for node in await primaries_of_async(redis)])
 
 
 def server_load() -> dict[str, int]:
     """Return `server_load_now`, for synchronous callers."""
-    info: Any = client().info()
-    return _server_load(info)
+    found: list[Any] = [node.info() for node in primaries_of(client())]
+    return _server_load(found)
 
 
-def _server_load(info: Mapping[str, Any]) -> dict[str, int]:
-    return {"used_bytes": int(info["used_memory"]), "ops_s": int(info["instantaneous_ops_per_sec"])}
+def _server_load(found: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    return {
+        "used_bytes": sum(int(info["used_memory"]) for info in found),
+        "ops_s": sum(int(info["instantaneous_ops_per_sec"]) for info in found),
+    }

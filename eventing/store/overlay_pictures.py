@@ -9,6 +9,7 @@ from typing import Any
 
 from eventing.store.client import client
 from eventing.store.keys import (
+    OVERLAY_LINKS_KEY,
     OVERLAY_PICTURE_KEY,
     OVERLAY_ROWS_KEY,
     OVERLAY_SEEN_KEY,
@@ -71,7 +72,7 @@ def row_versions_stored() -> dict[str, int]:
 
 def overlay_forget() -> None:
     """Delete picture and state: this domain left the overlay. Versions of own rows stay, so that none is used twice."""
-    client().delete(OVERLAY_PICTURE_KEY, OVERLAY_SEEN_KEY, OVERLAY_STATE_KEY)
+    client().delete(OVERLAY_PICTURE_KEY, OVERLAY_SEEN_KEY, OVERLAY_STATE_KEY, OVERLAY_LINKS_KEY)
 
 
 def _stored(key: str) -> bytes | None:

@@ -27,6 +27,8 @@ from eventing.telemetry.metrics import peer_label
 
 PAUSE_S_MAX = 3600
 SUPPLIED_S = 10
+PRUNES_MAX = 4096  # bound: feeds of a peer's last prunes that are remembered, for seconds; the oldest are forgotten
+REPLAYS_KEPT_S = 86_400
 CONTACT_S = 1.0  # least seconds between two notes of a process about one contact
 CONTACTS_MAX = 2000  # twice the number of peers
 log = logging.getLogger(__name__)
@@ -40,7 +42,8 @@ _WAKE = script_read(_FOLDER, "wake")
 _BEGIN = script_read(_FOLDER, "forwarding_lock_acquire")
 _END = script_read(_FOLDER, "forwarding_lock_release")
 _NOTED = (
-    "untaken", "dirty", "turn", "ring", "sent", "probe", "failing", "supplied", "paused", "links", "again", "traffic", "contact",
+    "untaken", "dirty", "turn", "ring", "sent", "probe", "failing", "supplied", "paused", "links", "again", "traffic", "contact", "tally",
+    "pruned", "flapped", "replays",
 )  # fmt: skip
 
 
@@ -185,8 +188,10 @@ def failing(peer: str) -> bool:
 
 def cut_off(peers: Sequence[str]) -> list[str]:
     """Return those of these peers for which `failing_set` noted that there was no answer at all."""
-    noted: Any = client().mget([peer_key(peer, "failing") for peer in peers]) if peers else []
-    return [peer for peer, value in zip(peers, noted, strict=True) if value == _CUT]
+    pipeline = client().pipeline(transaction=False)
+    for peer in peers:
+        pipeline.get(peer_key(peer, "failing"))
+    return [peer for peer, value in zip(peers, pipeline.execute(), strict=True) if value == _CUT]
 
 
 def supplied_set(peer: str) -> None:
@@ -207,19 +212,64 @@ def taken_note(peer: str, taken: bool) -> None:
         client().set(peer_key(peer, "untaken"), repr(time.time()), nx=True)
 
 
+def prunes_note(peer: str, feeds: Sequence[str], at: float, kept_s: float) -> None:
+    """Note for `kept_s` that the peer pruned these feeds, each named with its RP, at a time (Unix seconds)."""
+    key = peer_key(peer, "pruned")
+    pipeline = client().pipeline(transaction=False)
+    pipeline.zadd(key, dict.fromkeys(feeds[:PRUNES_MAX], at))
+    pipeline.zremrangebyrank(key, 0, -PRUNES_MAX - 1)
+    pipeline.pexpire(key, _pause_ms(kept_s))
+    pipeline.execute()
+
+
+def prunes_since(peer: str, feeds: Sequence[str], since: float) -> list[str]:
+    """Return those of these feeds that the peer has pruned since a time."""
+    noted: Any = client().zmscore(peer_key(peer, "pruned"), list(feeds))
+    return [feed for feed, at in zip(feeds, noted, strict=True) if at is not None and at >= since]
+
+
+def flap_begin(peer: str, kept_s: float) -> bool:
+    """Return True if no other flap of the peer's feeds was counted within `kept_s`."""
+    return bool(client().set(peer_key(peer, "flapped"), "1", nx=True, px=_pause_ms(kept_s)))
+
+
+def replay_note(peer: str, rp: str) -> None:
+    """Note for a day that an operator has the events of an RP sent to the peer again."""
+    key = peer_key(peer, "replays")
+    pipeline = client().pipeline(transaction=False)
+    pipeline.sadd(key, rp)
+    pipeline.expire(key, REPLAYS_KEPT_S)
+    pipeline.execute()
+
+
+def replays_taken(peer: str, rps: Sequence[str]) -> list[str]:
+    """Return those of these RPs whose events an operator had sent to the peer again since the last call."""
+    key = peer_key(peer, "replays")
+    pipeline = client().pipeline(transaction=False)
+    for rp in rps:
+        pipeline.srem(key, rp)
+    return [rp for rp, noted in zip(rps, pipeline.execute(), strict=True) if noted]
+
+
 def nonce_note(domain: str, nonce: str, kept_s: int) -> bool:
     """Note the nonce of a request of `domain` for `kept_s`; False if it was already noted. One costs about 150 bytes."""
     return bool(client().set(nonce_key(domain, nonce), b"1", nx=True, px=kept_s * 1000))
 
 
-def compare_begin(peer: str, pause_s: int) -> bool:
-    """Return True if everything shared with the peer must be compared now; once in `pause_s`."""
-    return bool(client().set(peer_key(peer, "compared"), "1", nx=True, ex=pause_s))
+def compare_begin(peers: Sequence[str], pause_s: int) -> set[str]:
+    """Return those of these peers with which everything shared must be compared now; each once in `pause_s`."""
+    pipeline = client().pipeline(transaction=False)
+    for peer in peers:
+        pipeline.set(peer_key(peer, "compared"), "1", nx=True, ex=pause_s)
+    return {peer for peer, begun in zip(peers, pipeline.execute(), strict=True) if begun}
 
 
 def compare_again(peers: Iterable[str]) -> None:
     """Request an immediate comparison of everything shared with these peers."""
-    client().delete(*[peer_key(peer, "compared") for peer in peers])
+    pipeline = client().pipeline(transaction=False)
+    for peer in peers:
+        pipeline.delete(peer_key(peer, "compared"))
+    pipeline.execute()
 
 
 def deliveries_reported() -> dict[str, bytes]:

@@ -6,7 +6,12 @@ domain. One round trip a second for each gateway.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import socket
+import time
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,6 +22,7 @@ import redis.asyncio
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.store import keys
 from eventing.store.client import client as own_client
+from eventing.store.connection import primaries_of_async
 from eventing.store.lease import LeaderLease
 
 WATCHED_S = 3.0
@@ -30,6 +36,11 @@ SILENT_S = 5.0  # bound: seconds without a sign of life from a gateway; the gate
 
 WATCHED_MAX = 1000  # bound: RPs sampled each second; the others are sampled every 10 s
 """RPs sampled each second; the others every ten seconds."""
+
+PROCESS_PRESENT_S = 60.0
+"""Seconds for which a process counts as present after its last note: clocks of hosts may differ by half of that."""
+
+PROCESSES_MAX = 1000  # bound: processes behind the gateways that are counted; the others are left out
 
 LOST_MAX = 100
 """Lost gateways processed in a turn."""
@@ -102,7 +113,8 @@ class GatewayPresence:
     async def _remove(self, lost: tuple[str, ...]) -> None:
         pipeline = self._client.pipeline(transaction=False)
         pipeline.zrem(keys.GATEWAYS_KEY, *lost)
-        pipeline.delete(*[keys.gateway_load_key(one) for one in lost])
+        for one in lost:
+            pipeline.delete(keys.gateway_load_key(one))
         await pipeline.execute()
 
     async def leave(self) -> None:
@@ -121,8 +133,13 @@ def gateways_alive(now: datetime) -> list[str]:
 
 
 def present(child: str) -> None:
-    """Note that a process of this domain is working; /readyz accepts the note for PRESENCE_S."""
-    own_client().set(keys.presence_key(child), "1", ex=keys.PRESENCE_S)
+    """Note that a process of this domain is working; /readyz accepts the note for PRESENCE_S. Processes of one kind count each for itself."""
+    now = time.time()
+    pipeline = own_client().pipeline(transaction=False)
+    pipeline.set(keys.presence_key(child), "1", ex=keys.PRESENCE_S)
+    pipeline.zadd(keys.PROCESSES_KEY, {f"{child} {socket.gethostname()} {os.getpid()}": now + PROCESS_PRESENT_S})
+    pipeline.zremrangebyscore(keys.PROCESSES_KEY, "-inf", now - PROCESS_PRESENT_S)
+    pipeline.execute()
 
 
 async def child_present(client: redis.asyncio.Redis, child: str) -> bool:
@@ -130,10 +147,24 @@ async def child_present(client: redis.asyncio.Redis, child: str) -> bool:
     return bool(await client.exists(keys.presence_key(child)))
 
 
+async def processes_present(client: redis.asyncio.Redis, now: float) -> dict[str, int]:
+    """Count the processes behind the gateways of all hosts that are working, by kind.
+
+    Args:
+        now: Unix seconds.
+    """
+    found: Any = await client.zrangebyscore(keys.PROCESSES_KEY, now, "+inf", start=0, num=PROCESSES_MAX)
+    return dict(sorted(Counter(one.decode().partition(" ")[0] for one in found).items()))
+
+
 async def answers(client: redis.asyncio.Redis) -> bool:
-    """Return True if Redis answers; else raise redis' errors."""
-    ping: Any = client.ping()
-    return bool(await ping)
+    """Return True if Redis answers, of several primaries at least one: RPs elsewhere are served; else raise redis' errors."""
+    pings: list[Any] = [node.ping() for node in await primaries_of_async(client)]
+    found = await asyncio.gather(*pings, return_exceptions=True)
+    failed = [one for one in found if isinstance(one, BaseException)]
+    if len(failed) == len(found):
+        raise failed[0]
+    return True
 
 
 def engine_problem_note(problem: str) -> None:

@@ -2,7 +2,9 @@
 
 Redis returns the number of gateways that received the message, so no list of gateways is needed: a killed one has lost
 its connection and is neither queried nor shown. One that receives the message and does not answer in time (it hangs) is
-reported as missing. Without queries, this costs one subscription.
+reported as missing. Without queries, this costs one subscription. Where the data plane has several servers, a gateway may
+be subscribed at another one than the message was sent to, while the channel moves: the gateways with a sign of life
+count instead, so one that was killed is missing for some seconds.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import redis.asyncio
 
 from eventing.store import keys
 from eventing.store.client import client as own_client
+from eventing.store.routed import RoutedRedis
 
 # A gateway answers in some milliseconds, even with 50,000 sessions.
 WAIT_S = 1.0  # bound: seconds to wait for the answers of all gateways; the answer names the gateways that are missing
@@ -43,6 +46,8 @@ def ask_gateways(make: Callable[[str], bytes]) -> GatewayAnswers:
     key = keys.session_answers_key(reply)
     until = time.monotonic() + WAIT_S
     asked = int(client.publish(keys.SESSIONS_CHANNEL, make(reply)))
+    if isinstance(client, RoutedRedis):
+        asked = max(asked, int(client.zcount(keys.GATEWAYS_KEY, time.time(), "+inf")))
     answers: list[bytes] = []
     while len(answers) < asked and (left_s := until - time.monotonic()) > 0:
         found: Any = client.blpop([key], timeout=max(0.01, left_s))

@@ -68,7 +68,11 @@ KINDS: dict[str, EventKind] = {
     events.SUBSCRIPTION_DELETED: EventKind(
         "A durable subscription was deleted or has expired.",
         ON_BOTH,
-        {**_DATA, **SUBSCRIPTIONS_COUNTED, "reason": text("why", of=("deleted", "endpoint-gone", "lease-expired"))},
+        {
+            **_DATA,
+            **SUBSCRIPTIONS_COUNTED,
+            "reason": text("why", of=("deleted", "domain-closes", "endpoint-gone", "lease-expired")),
+        },
         effects=({"in": RP, "op": "remove", "at": ["subscriptions", "$subscription.id"]}, SUBSCRIPTIONS_COUNT),
     ),
     events.SUBSCRIPTION_LAGGED: EventKind(

@@ -56,6 +56,12 @@ def endpoints_able(ids: Sequence[str], /) -> Mapping[str, EndpointAbility]:
     raise NotImplementedError
 
 
+@Port
+def draining() -> bool:
+    """Return whether this domain hands over what it can, so that others deliver. Not connected: it does not."""
+    return False
+
+
 @Hook
 def subscription_ending(
     row: Subscription, outbox: Outbox, reason: str, *, lag: Lag | None = None, by: Principal | None = None
@@ -63,7 +69,7 @@ def subscription_ending(
     """Settle what ends with a subscription, within the caller's transaction, before its row is deleted.
 
     Args:
-        reason: why it ends: `deleted`, `endpoint-gone`, `lease-expired`.
+        reason: why it ends: `deleted`, `domain-closes`, `endpoint-gone`, `lease-expired`.
         lag: its lag; None if not known.
         by: the principal that deletes it; None for none here.
     """

@@ -35,7 +35,7 @@ _FOLDED = "0-0"  # stands for the ended processes; no process has this id
 
 
 def process_name(environment: Mapping[str, str] = os.environ) -> str:
-    """Name of this process in the domain: gateway-1, worker, beat. The supervisor passes it to its children."""
+    """Name of this process in the domain: gateway-1, worker, forwarder. The supervisor passes it to its children."""
     return environment.get(_PROCESS, "") or "manage"
 
 

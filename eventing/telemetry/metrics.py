@@ -188,6 +188,12 @@ OUTBOX = _gauge("herald_outbox_entries", "Pending effects of changes on the data
 OUTBOX_AGE = _gauge(
     "herald_outbox_age_seconds", "Time since which the oldest of these effects has been pending.", (), "livemostrecent"
 )
+TARGETS = _gauge(
+    "herald_reliability_rps",
+    "Rendezvous points with a target reliability, by state: met, missed, unknown.",
+    ("state",),
+    "livemostrecent",
+)
 LEASES_REAPED = _counter(
     "herald_leases_reaped_total",
     "Rendezvous points and subscriptions whose lease has ended and that are not yet removed.",

@@ -1,4 +1,4 @@
-"""Tables of the console: one-time login links, sessions as shown to their users, login attempts, and external
+"""Tables of the console: one-time login links, logins of programs, sessions as shown to their users, login attempts, and external
 identities."""
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from django.db import models
 KEY_CHARS = 64
 AGENT_CHARS_MAX = 200
 ADDRESS_CHARS_MAX = 64
+CLIENT_CHARS_MAX = 100
 ISSUER_CHARS_MAX = 255
 SUBJECT_CHARS_MAX = 255
 
@@ -22,6 +23,28 @@ class LoginLink(models.Model):
 
     def __str__(self) -> str:
         return f"login link of user {self.user_id}, until {self.expires_at:%Y-%m-%d %H:%M} UTC"
+
+
+class DeviceLogin(models.Model):
+    """A request of a program to be logged in, until it is decided and taken, or expires (services/device_logins.py).
+
+    Attributes:
+        user: who has decided; None while nobody has.
+    """
+
+    device_hash = models.CharField(max_length=64, unique=True)
+    user_code = models.CharField(max_length=8, unique=True)
+    client = models.CharField(max_length=CLIENT_CHARS_MAX)
+    address = models.CharField(max_length=ADDRESS_CHARS_MAX)
+    expires_at = models.DateTimeField(db_index=True)
+    polled_at = models.DateTimeField(null=True)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+")
+    approved = models.BooleanField(default=False)
+    with_role = models.BooleanField(default=False)
+    lease_s = models.PositiveIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"login of {self.client}, until {self.expires_at:%Y-%m-%d %H:%M} UTC"
 
 
 class ConsoleSession(models.Model):

@@ -1,1 +1,1 @@
-"""Migrations of the tables of `portal`: login links, roles, sessions, login attempts, external identities."""
+"""Migrations of the tables of `portal`: login links, logins of programs, roles, sessions, login attempts, external identities."""

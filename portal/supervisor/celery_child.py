@@ -1,4 +1,4 @@
-"""A Celery worker or beat as a child of the supervisor: `python -m portal.supervisor.celery_child worker|forwarder|beat`.
+"""A Celery worker as a child of the supervisor: `python -m portal.supervisor.celery_child worker|forwarder`.
 
 Differences from `celery worker`: the child reports when it is ready, its pool processes always end with it, and it
 keeps no file outside the data folder. Imports for Celery's command line and Django's check of URLs, which only the
@@ -27,6 +27,7 @@ measure_as(sys.argv[1] if len(sys.argv) > 1 else "worker")
 
 from celery import bootsteps, signals
 from celery.utils.nodenames import host_format
+from celery.worker import state
 
 from eventing.conf import config
 from eventing.replication.forwarding import wakeups
@@ -34,9 +35,12 @@ from eventing.telemetry.folder import process_name
 from eventing.telemetry.process import measure_in_background
 from portal.celery import app
 from portal.logs.log_lines import catch_the_rest
+from portal.queues import waiting
+from portal.supervisor.liveness import Progress, WorkWatch, prove_in_background
+from portal.supervisor.newer_schema import refuse_newer_schema
 from portal.supervisor.parent_watchdog import report_ready, set_death_signal
-from portal.supervisor.presence import ChildPresence
-from workers.schedule import FORWARD_QUEUE, forwarders_periodic
+from portal.supervisor.presence import ChildPresence, Presence
+from workers.schedule import FORWARD_QUEUE, TASK_S_HARD
 from workers.tracing import trace_tasks
 
 END_S = 1.0
@@ -45,7 +49,6 @@ END_STATUS = os.EX_SOFTWARE
 
 
 @signals.worker_ready.connect
-@signals.beat_init.connect
 def _ready(**_: Any) -> None:
     gc.collect()
     gc.freeze()  # what the start has made is there to stay: walking it for each thousand runs that are forwarded costs
@@ -66,6 +69,7 @@ def worker() -> None:
         for name in ("celery.worker.strategy", "celery.app.trace"):
             logging.getLogger(name).setLevel(logging.WARNING)
     measure_in_background()
+    signals.worker_ready.connect(_prove_work)  # the pool has been forked then
     run_worker(config().domain, concurrency=config().workers)
 
 
@@ -84,7 +88,7 @@ def forwarder() -> None:
     measure_in_background(copy_in_flight)
     trace_tasks(process_name())
     signals.worker_shutting_down.connect(_stop_forwarding)
-    signals.worker_ready.connect(_start_in_process_scheduler)
+    signals.worker_ready.connect(_start_periodic_work)
     run_worker(
         f"forwarder-{config().domain}",
         pool_cls="celery.concurrency.thread:TaskPool",
@@ -146,19 +150,36 @@ def _stop_forwarding(**_: Any) -> None:
     wakeups.stop()
 
 
-def _start_in_process_scheduler(**_: Any) -> None:
-    from workers.in_process_scheduler import repeat  # models: after Django is set up
+def _start_periodic_work(**_: Any) -> None:
+    from workers.periodic import periodic_start  # models: after Django is set up
 
-    repeat(app, forwarders_periodic(config().workers), wakeups.stopping)
+    schedule = Presence("beat")
+    scheduler = periodic_start(
+        app,
+        has_workers=config().workers > 0,
+        waiting=lambda: waiting(app.conf.task_default_queue),
+        stopping=wakeups.stopping,
+        looked=schedule.sign,
+    )
+    looks = WorkWatch(lambda: Progress(scheduler.looks, False), lambda: 1, busy_s=0.0)
+    prove_in_background(_watch(FORWARD_QUEUE).goes_on, looks.goes_on)
 
 
-def beat() -> None:
-    """Run beat until SIGTERM. Its schedule state is in the data folder."""
-    ChildPresence("beat")
-    measure_in_background()
-    app.Beat(loglevel=config().log_level, schedule=str(config().data_path / "beat-schedule"), quiet=quiet()).run()
+def _prove_work(**_: Any) -> None:
+    prove_in_background(_watch(app.conf.task_default_queue).goes_on)
+
+
+def _watch(queue: str) -> WorkWatch:
+    """Watch what this worker does with a queue."""
+
+    def progress() -> Progress:
+        begun, under_way = sum(state.total_count.values()), len(state.active_requests)
+        return Progress((begun, under_way), under_way > 0)
+
+    return WorkWatch(progress, lambda: waiting(queue), busy_s=TASK_S_HARD)
 
 
 if __name__ == "__main__":
     catch_the_rest(config().log_format)
-    {"worker": worker, "forwarder": forwarder, "beat": beat}[sys.argv[1]]()
+    refuse_newer_schema()
+    {"worker": worker, "forwarder": forwarder}[sys.argv[1]]()

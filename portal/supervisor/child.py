@@ -28,13 +28,21 @@ RESTART_PAUSE_S_MAX = 30.0
 SERVED_AFTER_S = 5.0
 """Seconds that a child has to be ready for, so that its end is no reason for a longer pause."""
 
+_READY_BYTES = 4096
 _READ_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
     """Specification of a child. `probe` detects readiness from outside; a child without one reports it
-    (parent_watchdog.report_ready)."""
+    (parent_watchdog.report_ready).
+
+    Attributes:
+        stop_signal: ends it at once, once it is ready.
+        drain_s: seconds that it takes longer to end by SIGTERM or SIGHUP, because it closes its sessions over time.
+        dead_after_s: seconds without a proof of work (liveness.py) after which it is killed; None: it gives none.
+        is_exchanged_beside: a new process can serve beside the present one, which SIGHUP then ends; else it is stopped first.
+    """
 
     name: str
     command: Sequence[str]
@@ -42,24 +50,38 @@ class ChildSpec:
     environment: Mapping[str, str]
     stop_within_s: float
     pass_fds: Sequence[int] = ()
+    stop_signal: signal.Signals = signal.SIGTERM
+    drain_s: float = 0.0
+    dead_after_s: float | None = None
+    is_exchanged_beside: bool = False
     death_signal: signal.Signals = signal.SIGKILL
     probe: Callable[[], bool] | None = None
     is_warning: Callable[[str], bool] = field(default=lambda line: False)
 
 
 class Child:
-    """A child and its log file. Only the supervisor's loop calls it."""
+    """A child and its log file. Only the supervisor's loop calls it.
 
-    def __init__(self, spec: ChildSpec, log_folder: Path) -> None:
+    Args:
+        log: the log file that it shares with the process that it replaces; None: a file of its own in `log_folder`.
+    """
+
+    def __init__(self, spec: ChildSpec, log_folder: Path, log: TurningLog | None = None) -> None:
         self.spec = spec
-        self.log = TurningLog(log_folder / f"{spec.name}.log")
+        self.log = log or TurningLog(log_folder / f"{spec.name}.log")
         self.process: subprocess.Popen[bytes] | None = None
         self.ready_at: float | None = None
         """Time of readiness (time.monotonic); None while not ready."""
+        self.ready_text = ""
+        """What the child said of itself when it became ready."""
         self.output_fd = -1
         self.ready_fd = -1
         self.last_line = ""
         self.last_warning = ""
+        self.proved_at = 0.0
+        """Time of the newest proof of work (time.monotonic), or of readiness."""
+        self.how_ended = ""
+        """How it ended last."""
         self.start_due = 0.0
         self._restart_pause_s = RESTART_PAUSE_S
         self._lines = LineBuffer()
@@ -75,7 +97,13 @@ class Child:
     def note_ready(self) -> None:
         """Note that the child is ready, as reported by the child or by a probe."""
         if self.ready_at is None:
-            self.ready_at = time.monotonic()
+            self.ready_at = self.proved_at = time.monotonic()
+
+    @property
+    def is_dead(self) -> bool:
+        """True if it has not proved for too long that its work goes on."""
+        limit_s = self.spec.dead_after_s
+        return self.ready and limit_s is not None and time.monotonic() - self.proved_at > limit_s
 
     @property
     def pid(self) -> int | None:
@@ -126,11 +154,15 @@ class Child:
         return texts
 
     def read_ready(self) -> bool:
-        """Return whether the child has reported that it is ready."""
+        """Return whether the child has reported that it is ready, or once more that its work goes on; False at the end of the pipe."""
+        said = b""
         with contextlib.suppress(BlockingIOError):
-            if os.read(self.ready_fd, 64):
-                self.note_ready()
-        return self.ready
+            if said := os.read(self.ready_fd, _READY_BYTES):
+                if not self.ready:
+                    self.ready_text = said.decode(errors="replace").removeprefix("ready").partition("\n")[0].strip()
+                    self.note_ready()
+                self.proved_at = time.monotonic()
+        return bool(said)
 
     def ended(self) -> str | None:
         """Return how the child ended, if it just did: `exit code 1`, `killed by SIGKILL`. Its own children are ended,
@@ -143,7 +175,8 @@ class Child:
             served = time.monotonic() - self.ready_at >= SERVED_AFTER_S
             self._restart_pause_s = RESTART_PAUSE_S if served else min(self._restart_pause_s, RESTART_PAUSE_READY_S_MAX)
         self.process, self.ready_at = None, None
-        return f"killed by {_signal_name(-status)}" if status < 0 else f"exit code {status}"
+        self.how_ended = f"killed by {_signal_name(-status)}" if status < 0 else f"exit code {status}"
+        return self.how_ended
 
     def plan_restart(self) -> float:
         """Schedule the next start; returns the seconds until then."""

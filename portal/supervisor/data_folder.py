@@ -23,6 +23,8 @@ from portal.supervisor.errors import StartError
 
 LOCK_FILE = "herald.lock"
 PROCESSES_FILE = "processes.json"
+RESTORE_MARK = "restore-unfinished"
+"""Present while a backup is being restored into the folder (portal/supervisor/backup)."""
 LEFTOVER_STOP_S = 3.0
 """A left-over process gets this long after SIGTERM before SIGKILL."""
 
@@ -46,6 +48,14 @@ def unwritable(path: Path, error: OSError) -> str:
         return f"The disk of the data folder {path} is full; free some space, or set HERALD_DATA_DIR to another folder."
     reason = (error.strerror or str(error)).lower()
     return f"The data folder {path} cannot be written ({reason}); make it writable, or set HERALD_DATA_DIR to a folder of yours."
+
+
+def require_whole(path: Path) -> None:
+    """Raise StartError where a restore into the folder was begun and not finished: what is there is a part of a domain."""
+    if (path / RESTORE_MARK).exists():
+        raise StartError(
+            f"A restore into the data folder {path} was not finished, so the domain in it is not whole; run herald restore again."
+        )
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -12,26 +13,28 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from django.db import connections
-
 from eventing.core.config import Config, unknown_setting, unknown_settings
 from eventing.telemetry import folder as metrics_folder
 from portal.bundle import HOW_TO_BUILD, NOT_BUILT, manifest
+from portal.installation import client_command, server_command
 from portal.security import refusal, warnings
 from portal.supervisor import children, data_folder, redis_server
 from portal.supervisor.child import Child, ChildSpec
 from portal.supervisor.errors import StartError
+from portal.supervisor.exchange import Exchange
 from portal.supervisor.java import java_found
 from portal.supervisor.listening import listen
-from portal.supervisor.preparation import login_url, prepare_database, prepare_identity
 from portal.supervisor.process_group import ProcessGroup, StopAsked
 from portal.supervisor.reporting import reporter
+from portal.supervisor.service_manager import ServiceManager
 from portal.supervisor.terminal import Terminal
 
 START_WITHIN_S = 60.0
-"""A gateway, worker or beat that is not ready by then counts as failed. Usual: 2 to 4 s."""
+"""A gateway or worker that is not ready by then counts as failed. Usual: 2 to 4 s."""
 
 LOADING_NOTE_EVERY_S = 5.0
+STOP_S = 10.0
+"""A domain stops within this time (children.py), once its sessions are closed."""
 REPORTER_STOP_S = 1.5
 """After all but Redis has stopped, a report's process that was asked to end gets this long before it is killed."""
 
@@ -46,7 +49,9 @@ class Supervisor:
         self._path = config.data_path
         self._state = "starting"
         self._login: str | None = None
-        self._group = ProcessGroup(self._path / "logs", terminal, self._write_table)
+        self._manager = ServiceManager()
+        # With an embedded Redis the domain ends with this supervisor: its readers would wait for nothing.
+        self._group = ProcessGroup(self._path / "logs", terminal, self._write_table, drains=bool(config.redis_url))
 
     def run(self) -> int:
         """Start, watch, stop. Returns the exit code: 0 when stopped by the operator, 1 when it could not start."""
@@ -55,6 +60,7 @@ class Supervisor:
             data_folder.prepare(self._path)
             self._refuse_weakness()
             with data_folder.locked(self._path):
+                data_folder.require_whole(self._path)
                 for leftover in data_folder.stop_leftovers(self._path):
                     self._terminal.note("before", f"stopped a left-over {leftover} of an earlier run")
                 with listen(self._config) as listener, self._group.signals_caught():
@@ -79,7 +85,11 @@ class Supervisor:
             self._state = "running"
             self._write_table()
             self._announce()
-            self._group.watch()
+            self._manager.notify("READY=1")
+            while not self._group.stop_asked:
+                self._group.watch()
+                if self._group.exchange_asked:
+                    self._exchange()
         except StopAsked:
             pass
         finally:
@@ -93,18 +103,49 @@ class Supervisor:
         if not manifest():
             self._terminal.note("console", f"{NOT_BUILT} {HOW_TO_BUILD}.")
         self._start_redis()
-        self._terminal.state("database", "ready", prepare_database())
+        if self._config.broker_url:
+            self._terminal.state("broker", *redis_server.broker_state(self._config))
+        if self._config.is_one_process:
+            self._start_small(listener)
+        else:
+            self._start_processes(listener)
+        self._terminal.state("reports", *self._reports())
+        self._terminal.line(self._terminal.paint(f"  up in {time.monotonic() - begun:.1f} s", "dim"))
+
+    def _start_small(self, listener: socket.socket) -> None:
+        """Start the one process of a small domain. It prepares the database itself, so that the supervisor does not load what that needs."""
+        child = self._add(children.small_domain(self._config, listener.fileno()))
+        self._wait_ready(child, START_WITHIN_S)
+        said = json.loads(child.ready_text)
+        self._login = said["login"]
+        self._terminal.state("database", "ready", said["database"])
+        self._terminal.state(child.spec.name, "ready", self._config.base_url)
+
+    def _start_processes(self, listener: socket.socket) -> None:
+        from eventing.sql.threads import connections_end
+        from portal.supervisor.preparation import login_url, prepare_database, prepare_identity
+
+        self._terminal.state("database", "ready", prepare_database(self._config.migrate))
         prepare_identity()
         self._login = login_url(self._config)
-        connections.close_all()
+        connections_end()
         others = [*children.gateways(self._config, listener.fileno()), *children.workers(self._config)]
         started = [self._add(spec) for spec in others]
         for child in started:
             self._wait_ready(child, START_WITHIN_S)
             about = f"{self._config.base_url}" if child.spec.name.startswith("gateway") else ""
             self._terminal.state(child.spec.name, "ready", about)
-        self._terminal.state("reports", *self._reports())
-        self._terminal.line(self._terminal.paint(f"  up in {time.monotonic() - begun:.1f} s", "dim"))
+
+    def _exchange(self) -> None:
+        """Exchange the processes for new ones (SIGHUP). Raises StopAsked."""
+        self._group.exchange_asked = False
+        self._terminal.line("Exchanging the processes, gateways first ...")
+        self._manager.notify(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        done = Exchange(self._group, self._terminal, START_WITHIN_S).run()
+        self._terminal.line(
+            "Exchanged." if done else "The exchange has ended early; what was not exchanged runs as before."
+        )
+        self._manager.notify("READY=1")
 
     def _reports(self) -> tuple[str, str]:
         """Return whether reports are made here, and the reason if not."""
@@ -119,6 +160,7 @@ class Supervisor:
         config = self._config
         if config.redis_url:
             version = redis_server.external_version(config)
+            redis_server.require_whole()
             self._terminal.state("redis", "ready", f"{version}, at HERALD_REDIS_URL")
             return
         server = redis_server.find_server()
@@ -126,13 +168,11 @@ class Supervisor:
         leftover = redis_server.stop_leftover(config)
         if leftover is not None:
             self._terminal.note("redis", f"stopped a left-over server (pid {leftover}) of an earlier run")
-        client = redis_server.connect(config)
-        child = self._add(children.redis(redis_server.command(server, config), lambda: redis_server.is_up(client)))
+        child = self._add(children.redis(redis_server.command(server, config), lambda: redis_server.has_loaded(config)))
         waited_s = 0.0
         while not self._wait_ready(child, LOADING_NOTE_EVERY_S, required=False):
             waited_s += LOADING_NOTE_EVERY_S
             self._terminal.note("redis", f"is loading its data ({waited_s:.0f} s)")
-        client.close()
         self._terminal.state(
             "redis", "ready", f"{server.version_text}, embedded, every write fsynced before it is acknowledged"
         )
@@ -165,7 +205,7 @@ class Supervisor:
         line(f"  Portal    {paint(self._config.base_url + '/', 'bold')}")
         if self._login and self._terminal.tells_secrets:
             line(f"  Log in    {paint(self._login, 'bold')}")
-            line("            (works once, within one hour; .venv/bin/python manage.py login_link creates another)")
+            line(f"            (works once, within one hour; {server_command()} login_link creates another)")
         line()
         line("  Next, in another terminal:")
         for command in next_commands(self._config):
@@ -180,19 +220,24 @@ class Supervisor:
         """Print the HERALD_ variables that are no settings: before the start, in case it fails, and as the last
         lines."""
         for name in unknown_settings(os.environ):
-            said = f"{unknown_setting(name)} All settings: manage.py doctor, docs/settings.md."
+            said = f"{unknown_setting(name)} All settings: {server_command()} doctor, docs/settings.md."
             self._terminal.note("settings", self._terminal.paint(said, "warning"))
 
     def _stop(self, listener: socket.socket) -> None:
         self._state = "stopping"
         self._write_table()
+        self._manager.notify(self._stopping_notice())
         listener.close()  # else connections would queue unanswered
         if self._group.stop_asked:
             self._terminal.line(
                 f"Stopping {', '.join(child.spec.name for child in reversed(self._group.children))} ..."
             )
         reporter.ask_to_stop(self._path)
-        for together in _stopped_together(self._group.children):
+        if self._group.may_drain:
+            gateways = [child for child in self._group.everyone if child.spec.drain_s]
+            self._terminal.line("Sessions are closed over time; another signal closes them at once.")
+            self._group.drain(gateways)
+        for together in _stopped_together(self._group.everyone):
             if any(child.spec.name == "redis" for child in together):
                 reporter.stop(self._path, REPORTER_STOP_S)  # it releases its run in Redis
             self._group.stop(together)
@@ -202,16 +247,21 @@ class Supervisor:
         if self._group.stop_asked:
             self._terminal.line("Stopped. Everything acknowledged is on disk.")
 
+    def _stopping_notice(self) -> str:
+        """Return what the service manager is told: the stop, and how long it may take where that is a setting of Herald."""
+        if not self._group.may_drain:
+            return "STOPPING=1"
+        drain_s = max((child.spec.drain_s for child in self._group.everyone), default=0.0)
+        return f"STOPPING=1\nEXTEND_TIMEOUT_USEC={round((drain_s + STOP_S) * 1e6)}"
+
     def _write_table(self) -> None:
         pids = {child.spec.name: child.pid for child in self._group.children if child.pid is not None}
+        pids |= {f"{child.spec.name}, exchanged": child.pid for child in self._group.beside if child.pid is not None}
         data_folder.write_table(self._path, self._state, self._config.base_url, pids)
 
 
 def _stopped_together(children: Sequence[Child]) -> Iterator[list[Child]]:
-    """Return the order of stopping: beat first, then tasks and sessions together; Redis stays until the last has ended.
-
-    A task that beat still sends meanwhile waits in Redis for the next start.
-    """
+    """Return the order of stopping: tasks and sessions together; Redis stays until the last has ended."""
     for is_redis in (False, True):
         yield [child for child in reversed(children) if (child.spec.name == "redis") == is_redis]
 
@@ -220,13 +270,13 @@ def next_commands(config: Config) -> list[str]:
     """Return the first commands to try, in one terminal; a test runs them unchanged."""
     stated = {"HERALD_DOMAIN": config.domain, "HERALD_PORT": str(config.port), "HERALD_DATA_DIR": str(config.data_path)}
     same_domain = [f"{name}={shlex.quote(value)}" for name, value in stated.items() if os.environ.get(name)]
-    name = f"/{config.domain}/hello/"
+    name, herald = f"/{config.domain}/hello/", client_command()
     return [
         *([f"export {' '.join(same_domain)}"] if same_domain else []),
-        "export HERALD_TOKEN=$(.venv/bin/herald token create)",
-        f".venv/bin/herald rp create {name}",
-        f".venv/bin/herald pub {name} 'Hello, world'",
-        f".venv/bin/herald sub {name} --from earliest",
+        f"export HERALD_TOKEN=$({herald} token create)",
+        f"{herald} rp create {name}",
+        f"{herald} pub {name} 'Hello, world'",
+        f"{herald} sub {name} --from earliest",
     ]
 
 

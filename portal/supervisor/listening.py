@@ -1,5 +1,5 @@
-"""The domain's one listening socket. The supervisor binds it: a port in use is reported at once, and gateways can
-restart without refused connections."""
+"""The domain's one listening socket. The supervisor binds it, or takes the one that a service manager passes: a port in use is reported
+at once, and gateways can restart without refused connections."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import socket
 import psutil
 
 from eventing.core.config import Config
+from portal.installation import run_command
 from portal.supervisor.errors import StartError
+from portal.supervisor.service_manager import listener_passed
 
 BACKLOG = 4096
 """Connections waiting to be accepted; the kernel's net.core.somaxconn may lower it."""
@@ -23,6 +25,9 @@ def listen(config: Config) -> socket.socket:
         )[0]
     except (socket.gaierror, UnicodeError) as error:
         raise StartError(f"HERALD_HOST is {config.host!r}, which is no address of this machine ({error}).") from None
+    passed = listener_passed(address)
+    if passed is not None:
+        return passed
     listener = socket.socket(family, kind, protocol)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -39,7 +44,7 @@ def _refused(config: Config, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
             f"Port {config.port} on {config.host} is taken by {port_owner(config.port)}; stop it, or choose another port "
-            f"with HERALD_PORT (for example: HERALD_PORT={config.port % 65535 + 1} make run)."
+            f"with HERALD_PORT (for example: HERALD_PORT={config.port % 65535 + 1} {run_command()})."
         )
     if error.errno == errno.EACCES:
         return f"Port {config.port} is reserved for root; choose one above 1023 with HERALD_PORT."

@@ -2,7 +2,8 @@
 
 Linux can send a process a signal when its parent ends for any reason (prctl(2), PR_SET_PDEATHSIG). Elsewhere a
 supervisor that was killed leaves its children to the next start, which finds them in the process table and stops them.
-Readiness is one line on an inherited pipe, so it need not be inferred from logs or ports.
+Readiness is one line on an inherited pipe, so it need not be inferred from logs or ports. Further lines prove that the child's work goes
+on (liveness.py).
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+
+from eventing.core.container import per_process
 
 READY_FD = "SUPERVISOR_READY_FD"
 """Environment variable with the pipe's descriptor. Absent without a supervisor, as under daphne."""
@@ -39,10 +42,28 @@ def set_death_signal(number: signal.Signals) -> None:
         _libc.prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
 
 
-def report_ready() -> None:
-    """Notify the supervisor that this child is ready. Harmless when called again or without a supervisor."""
+@per_process
+def _proofs() -> list[int]:
+    """The pipe of a child that has reported that it is ready; none in its forks."""
+    return []
+
+
+def report_ready(text: str = "") -> None:
+    """Notify the supervisor that this child is ready. Harmless without a supervisor, and when called again.
+
+    Args:
+        text: what the supervisor says of this child; shorter than what a pipe takes at once (4 KiB).
+    """
     descriptor = os.environ.pop(READY_FD, "")
     if descriptor:
         with contextlib.suppress(OSError):  # the supervisor has ended and reads no answer
-            os.write(int(descriptor), b"ready\n")
-            os.close(int(descriptor))
+            os.set_blocking(int(descriptor), False)
+            os.write(int(descriptor), f"ready{text}\n".encode())
+            _proofs().append(int(descriptor))
+
+
+def prove_work() -> None:
+    """Prove to the supervisor that the work of this child, which is ready, goes on. Harmless without a supervisor."""
+    for descriptor in _proofs():
+        with contextlib.suppress(OSError):  # the supervisor does not read just now, or has ended
+            os.write(descriptor, b"works\n")

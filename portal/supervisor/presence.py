@@ -1,8 +1,8 @@
-"""Presence in Redis: worker, forwarder and beat report every few seconds that they work; /readyz reads it.
+"""Presence in Redis: worker, forwarder and the schedule (`beat`) report every few seconds that they work; /readyz reads it.
 
 A worker's word is Celery's heartbeat: it beats while the process is attached to its queue, however long its tasks take, so
-that peers that hang cannot make this domain seem unready. Beat's word is that it sends tasks. What was away is found again
-with its next word; nothing has to be reset.
+that peers that hang cannot make this domain seem unready. The schedule's word is that it looked for what is due. What was away is found
+again with its next word; nothing has to be reset.
 """
 
 from __future__ import annotations
@@ -16,19 +16,17 @@ from celery import signals
 from eventing.store.errors import RedisError
 from eventing.store.presence import present
 
-EVERY_S = 2.0  # Celery's own period; beat sends more often
-Child = Literal["worker", "forwarder", "beat"]
+EVERY_S = 2.0  # Celery's own period; the schedule is looked at more often
+Part = Literal["worker", "forwarder", "beat"]
 logger = logging.getLogger(__name__)
 
 
-class ChildPresence:
-    """Writes the presence of a child at each of Celery's signals."""
+class Presence:
+    """The presence of a part of the domain; each `sign` that it works writes it."""
 
-    def __init__(self, child: Child) -> None:
-        self._child = child
+    def __init__(self, part: Part) -> None:
+        self._part = part
         self._said_at = float("-inf")
-        sign = signals.after_task_publish if child == "beat" else signals.heartbeat_sent
-        sign.connect(self.sign, weak=False)
 
     def sign(self, **_: Any) -> None:
         """Write the presence. An outage of Redis is ignored: /readyz reports it."""
@@ -36,7 +34,15 @@ class ChildPresence:
         if now - self._said_at < EVERY_S / 2:
             return
         try:
-            present(self._child)
+            present(self._part)
             self._said_at = now
         except RedisError as error:
-            logger.debug("The presence of %s is not noted: %s", self._child, error)
+            logger.debug("The presence of %s is not noted: %s", self._part, error)
+
+
+class ChildPresence(Presence):
+    """The presence of a Celery worker, written at each of its heartbeats."""
+
+    def __init__(self, part: Part) -> None:
+        super().__init__(part)
+        signals.heartbeat_sent.connect(self.sign, weak=False)

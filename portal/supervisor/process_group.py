@@ -2,6 +2,12 @@
 
 One thread, one selector. Signals wake it through a pipe, so nothing polls except the probe of a child that cannot
 report its readiness.
+
+| signal | what it asks for |
+|---|---|
+| SIGTERM | a stop; a second one, or Ctrl-C, ends the time in which gateways close their sessions |
+| SIGINT (Ctrl-C) | a stop at once; a second one kills every child |
+| SIGHUP | new processes, one after another (exchange.py); a stop, if it says that the terminal has gone; nothing under nohup |
 """
 
 from __future__ import annotations
@@ -27,7 +33,8 @@ KILLED_WITHIN_S = 1.0
 SECOND_CTRL_C_AFTER_S = 0.3
 """One Ctrl-C may arrive twice (from the terminal and from make); a second press is later than this."""
 
-_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+TERMINAL = "/dev/tty"
 
 
 class StopAsked(Exception):
@@ -35,10 +42,19 @@ class StopAsked(Exception):
 
 
 class ProcessGroup:
-    """The children of one domain. `changed` is called whenever one starts, becomes ready or ends."""
+    """The children of one domain.
 
-    def __init__(self, log_folder: Path, terminal: Terminal, changed: Callable[[], None]) -> None:
+    Args:
+        changed: called whenever a child starts, becomes ready or ends.
+        drains: whether a stop by SIGTERM leaves gateways time to close their sessions.
+    """
+
+    def __init__(
+        self, log_folder: Path, terminal: Terminal, changed: Callable[[], None], *, drains: bool = False
+    ) -> None:
         self.children: list[Child] = []
+        self.beside: list[Child] = []
+        """Processes beside the child of the same name: one that is to replace it, or one that it replaced. They are not restarted."""
         self.restarts = False
         """True while children that end are restarted. Off while starting (an end is a failure) and while stopping."""
         self.failed: list[tuple[Child, str]] = []
@@ -47,10 +63,20 @@ class ProcessGroup:
         self._selector = selectors.DefaultSelector()
         self._shown: dict[str, Shown] = {}
         self._stop_asked_at: float | None = None
+        self._controlling_terminal: int | None = None
+        self.may_drain = False
+        """Whether the stop that was requested leaves gateways time to close their sessions; no longer after a second signal."""
+        self._drains = drains
+        self.exchange_asked = False
 
     @property
     def stop_asked(self) -> bool:
         return self._stop_asked_at is not None
+
+    @property
+    def everyone(self) -> list[Child]:
+        """All processes, also those beside the children."""
+        return [*self.children, *self.beside]
 
     def add(self, spec: ChildSpec) -> Child:
         """Start a child and watch it from now on. Raises OSError when the system cannot start it."""
@@ -73,19 +99,49 @@ class ProcessGroup:
             self._step(deadline)
         return not self.failed
 
+    def add_beside(self, child: Child) -> Child:
+        """Start a process that is to replace `child`, and watch it. Raises OSError when the system cannot start it."""
+        new = Child(child.spec, self._log_folder, child.log)
+        self.beside.append(new)
+        try:
+            self._start(new)
+        except OSError:
+            self.beside.remove(new)
+            raise
+        return new
+
+    def take_over(self, new: Child, old: Child) -> None:
+        """Make `new`, which runs beside `old`, the child; `old` is not restarted any more."""
+        self.children[self.children.index(old)] = new
+        self.beside.remove(new)
+        old.start_due = 0.0
+        if old.running:
+            self.beside.append(old)
+        self._changed()
+
     def watch(self) -> None:
-        """Keep the domain running until the operator requests a stop."""
+        """Keep the domain running until the operator requests a stop or an exchange."""
         self.restarts = True
-        while not self.stop_asked:
+        while not self.stop_asked and not self.exchange_asked:
             self._step(time.monotonic() + IDLE_STEP_S)
 
+    def drain(self, children: Sequence[Child]) -> None:
+        """Have children close their sessions over time, until all have ended or a second signal is received."""
+        self.restarts = False
+        deadline = time.monotonic() + max((child.spec.drain_s for child in children), default=0.0)
+        for child in children:
+            child.start_due = 0.0
+            child.send(signal.SIGTERM)
+        while self.may_drain and any(child.running for child in children) and time.monotonic() < deadline:
+            self._step(deadline)
+
     def stop(self, children: Sequence[Child]) -> None:
-        """Stop children together: SIGTERM in the given order, and SIGKILL after ChildSpec.stop_within_s."""
+        """Stop children together: a signal in the given order, and SIGKILL after ChildSpec.stop_within_s."""
         self.restarts = False
         begun = time.monotonic()
         for child in children:
             child.start_due = 0.0
-            child.send(signal.SIGTERM)
+            child.send(child.spec.stop_signal if child.ready else signal.SIGTERM)
         for child in sorted(children, key=lambda child: child.spec.stop_within_s):
             self._wait_for_end([child], begun + child.spec.stop_within_s)
             if child.running:
@@ -101,11 +157,13 @@ class ProcessGroup:
 
     @contextlib.contextmanager
     def signals_caught(self) -> Iterator[None]:
-        """Handle signals within the block: SIGINT, SIGTERM and SIGHUP request a stop, and a second Ctrl-C kills every
-        child at once."""
+        """Handle signals within the block (see the head of this file)."""
+        with contextlib.suppress(OSError):  # without a terminal, as a service
+            self._controlling_terminal = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
         reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._selector.register(reader, selectors.EVENT_READ, lambda: _drain(reader))
         before = {number: signal.signal(number, self._on_stop) for number in _STOP_SIGNALS}
+        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._on_hangup)
         if before[signal.SIGHUP] is signal.SIG_IGN:  # nohup: the domain is to outlive its terminal
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
         before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -118,25 +176,52 @@ class ProcessGroup:
                 signal.signal(number, handler)
             os.close(reader)
             os.close(writer)
+            if self._controlling_terminal is not None:
+                os.close(self._controlling_terminal)
 
     def _on_stop(self, number: int, _frame: FrameType | None) -> None:
         now = time.monotonic()
         if self._stop_asked_at is None:
             self._stop_asked_at = now
+            self.may_drain = self._drains and number == signal.SIGTERM
+        elif self.may_drain:
+            self._stop_asked_at, self.may_drain = now, False
         elif number == signal.SIGINT and now - self._stop_asked_at > SECOND_CTRL_C_AFTER_S:
-            for child in self.children:
+            for child in self.everyone:
                 child.send_group(signal.SIGKILL)
+
+    def _on_hangup(self, _number: int, _frame: FrameType | None) -> None:
+        if self._terminal_lost():
+            self._on_stop(signal.SIGINT, None)
+        else:
+            self.exchange_asked = True
+
+    def _terminal_lost(self) -> bool:
+        """Return whether there was a controlling terminal, and it has been closed."""
+        if self._controlling_terminal is None:
+            return False
+        try:
+            os.tcgetpgrp(self._controlling_terminal)
+        except OSError:
+            return True
+        return False
 
     def _step(self, deadline: float) -> None:
         """Run one round: wait for events until `deadline`, and handle them."""
         for key, _ in self._selector.select(max(0.0, min(deadline, self._next_due()) - time.monotonic())):
             key.data()
-        for child in self.children:
+        for child in self.everyone:
             how = child.ended()
             if how is not None:
                 self._on_end(child, how)
             elif child.start_due and time.monotonic() >= child.start_due:
                 self._start_again(child)
+            elif self.restarts and child.is_dead:
+                self._terminal.note(
+                    child.spec.name, f"has done no work for {child.spec.dead_after_s:g} s and is killed"
+                )
+                child.proved_at = time.monotonic()  # reported once
+                child.send_group(signal.SIGKILL)
             elif child.running and not child.ready and child.spec.probe is not None and child.spec.probe():
                 self._on_ready(child)
 
@@ -175,15 +260,17 @@ class ProcessGroup:
                     self._shown[child.spec.name].line(line)
 
     def _on_ready_pipe(self, child: Child) -> None:
-        self._selector.unregister(child.ready_fd)
-        if child.read_ready():
+        was_ready = child.ready
+        if not child.read_ready():
+            self._selector.unregister(child.ready_fd)
+        elif not was_ready:
             self._on_ready(child)
 
     def _on_ready(self, child: Child) -> None:
         if child.output_fd in self._selector.get_map():
             self._on_output(child)
         child.note_ready()
-        if self.restarts:
+        if self.restarts and child not in self.beside:
             self._terminal.note(child.spec.name, "runs again")
         self._changed()
 
@@ -195,7 +282,9 @@ class ProcessGroup:
                 with contextlib.suppress(KeyError):
                     self._selector.unregister(descriptor)
         child.close_pipes()
-        if self.restarts:
+        if child in self.beside:
+            self.beside.remove(child)
+        elif self.restarts:
             self._terminal.note(child.spec.name, f"exited ({how}); restarting in {child.plan_restart():g} s")
         else:
             self.failed.append((child, how))

@@ -11,26 +11,41 @@ import contextlib
 import os
 import re
 import shutil
+import signal
+import socket
 import stat
 import subprocess
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
-import redis
 
+from eventing.core.brokers import broker_address
 from eventing.core.config import Config
-from eventing.store.connection import VERSION_MIN
-from eventing.store.inspection import brief_client
+from eventing.core.data_plane import CLUSTER, data_plane_address
+from eventing.core.redis_version import CLUSTER_VERSION_MIN, VERSION_MIN
 from portal.supervisor.errors import StartError
+from portal.supervisor.parent_watchdog import death_signal
+
+if TYPE_CHECKING:
+    import redis
 
 VERSION_WITHIN_S = 30.0
 """For a program to print its version: milliseconds on a quiet machine, seconds on one that swaps or is overloaded."""
 
+SMALL_HZ = 1
+"""Turns a second of the server's own periodic work in a small domain. It wakes the server ten times a second by default, and makes
+timeouts of blocking commands exact to that time, which nothing here needs.
+"""
+PING_WITHIN_S = 1.0
+
 LEFTOVER_STOP_S = 5.0
+ALONE_STOP_S = 60.0  # for a server that runs alone to write what it holds: seconds of a slow disk
+BROKER_WITHIN_S = 2.0
 _VERSION = re.compile(r"(?:v=|server v=?)(\d+)\.(\d+)\.(\d+)")
 _MULTI_PART_AOF_SINCE = (7, 0)
 
@@ -97,6 +112,8 @@ def command(server: RedisProgram, config: Config) -> list[str]:
         ("lazyfree-lazy-user-del", "yes"),
         ("lazyfree-lazy-expire", "yes"),
     ]
+    if config.is_small:
+        options.append(("hz", str(SMALL_HZ)))
     return [server.path, *(part for name, value in options for part in (f"--{name}", value))]
 
 
@@ -121,8 +138,10 @@ def stop_leftover(config: Config) -> int | None:
 
     Two servers on one append-only file would destroy it, so a server that does not end is killed.
     """
-    if not config.redis_socket.exists():
-        return None
+    if not config.redis_socket.exists() or not _listens(config.redis_socket):
+        return None  # Redis itself replaces the file of a server that is gone
+    import redis
+
     client = connect(config)
     try:
         pid = int(client.info("server")["process_id"])
@@ -143,11 +162,39 @@ def stop_leftover(config: Config) -> int | None:
 
 def connect(config: Config) -> redis.Redis:
     """A client of the Redis in use, with bounded waits. The caller closes it."""
+    from eventing.store.inspection import brief_client
+
     return brief_client(config.effective_redis_url)
+
+
+def has_loaded(config: Config) -> bool:
+    """Return whether the embedded Redis responds and has loaded its data, asked without the client library: the supervisor of a
+    small domain does not load it (12 MiB)."""
+    try:
+        with socket.socket(socket.AF_UNIX) as link:
+            link.settimeout(PING_WITHIN_S)
+            link.connect(str(config.redis_socket))
+            link.sendall(b"PING\r\n")
+            return link.recv(16).startswith(b"+PONG")
+    except OSError:
+        return False
+
+
+def _listens(path: Path) -> bool:
+    """Return whether a process listens on the unix socket."""
+    try:
+        with socket.socket(socket.AF_UNIX) as link:
+            link.settimeout(PING_WITHIN_S)
+            link.connect(str(path))
+    except OSError:
+        return False
+    return True
 
 
 def is_up(client: redis.Redis) -> bool:
     """Return whether Redis responds and has loaded its data."""
+    import redis
+
     try:
         return bool(client.ping())
     except (redis.RedisError, OSError):
@@ -157,14 +204,27 @@ def is_up(client: redis.Redis) -> bool:
 def external_version(config: Config) -> str:
     """The version of the Redis at HERALD_REDIS_URL. Raises StartError when it is unreachable, rejects the password or
     is too old."""
+    import redis
+
+    from eventing.store.connection import primaries_of
+    from eventing.store.shards import ShardsExchanged, shards_verify
+
     try:
         client = connect(config)
     except ValueError as error:
         raise StartError(
             f"HERALD_REDIS_URL cannot be read ({error}); use redis://HOST:PORT/0 or unix:///path/of.sock."
         ) from None
+    kind = data_plane_address(config.redis_url).kind
     try:
-        version = server_version(client.info("server"))
+        servers = [node.info() for node in primaries_of(client)]
+        if (sentence := server_mismatch(kind, servers)) is not None:
+            raise StartError(sentence)
+        shards_verify(client)
+    except ShardsExchanged as error:
+        raise StartError(
+            f"The shards at HERALD_REDIS_URL are not those of before: {error}. Name all of them, in the order of before."
+        ) from None
     except redis.AuthenticationError:
         raise StartError("The Redis at HERALD_REDIS_URL refuses the password; put the right one in the URL.") from None
     except (redis.RedisError, OSError) as error:
@@ -173,10 +233,114 @@ def external_version(config: Config) -> str:
         ) from None
     finally:
         client.close()
-    if parse_version(version)[:2] < VERSION_MIN:
-        wanted = ".".join(map(str, VERSION_MIN))
-        raise StartError(f"The Redis at HERALD_REDIS_URL is {version}; Herald needs {wanted} or newer.")
-    return version
+    version = min((server_version(info) for info in servers), key=parse_version)
+    return version if len(servers) == 1 else f"{version}, {len(servers)} primaries"
+
+
+def server_mismatch(kind: str, servers: Sequence[dict[str, Any]]) -> str | None:
+    """Return why servers, by their INFO, cannot be a data plane of this kind (eventing/core/data_plane.py); None if they can."""
+    needed = CLUSTER_VERSION_MIN if kind == CLUSTER else VERSION_MIN
+    for info in servers:
+        version, in_cluster = server_version(info), str(info.get("cluster_enabled", 0)) == "1"
+        if parse_version(version)[:2] < needed:
+            what = "A cluster" if kind == CLUSTER else "Herald"
+            return f"The Redis at HERALD_REDIS_URL is {version}; {what} needs {'.'.join(map(str, needed))} or newer."
+        if in_cluster and kind != CLUSTER:
+            return "The Redis at HERALD_REDIS_URL is a node of a cluster; name it with redis+cluster://HOST:PORT."
+        if kind == CLUSTER and not in_cluster:
+            return "The Redis at HERALD_REDIS_URL is no node of a cluster; name it with redis://HOST:PORT/0."
+    return None
+
+
+def require_whole() -> None:
+    """Raise StartError where a restore into the Redis in use was begun and not finished."""
+    from eventing.log.backup import is_restoring
+
+    if is_restoring():
+        raise StartError(
+            "A restore into the Redis at HERALD_REDIS_URL was not finished, so what it holds is not whole; run herald restore again."
+        )
+
+
+@contextlib.contextmanager
+def running_alone(config: Config, *, loading: bool = False) -> Iterator[None]:
+    """Run the embedded server for the block, without a domain; call it with the data folder locked.
+
+    Args:
+        loading: writes are not fsynced one by one, but before the block has ended; what is written is checked, because it
+            is from elsewhere.
+
+    Raises StartError.
+    """
+    prepare_socket(config)
+    stop_leftover(config)
+    client = connect(config)
+    with (config.data_path / "logs" / "redis.log").open("ab") as output:
+        server = subprocess.Popen(
+            command(find_server(), config),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            preexec_fn=death_signal(signal.SIGTERM),
+            start_new_session=True,  # Ctrl-C ends the command in order, which then stops the server
+        )
+        try:
+            while not is_up(client):
+                if server.poll() is not None:
+                    raise StartError(f"Redis ended at once; see {config.data_path / 'logs' / 'redis.log'}.")
+                time.sleep(0.02)
+            if loading:
+                client.config_set("appendfsync", "no")
+                client.config_set("sanitize-dump-payload", "yes")
+            yield
+            if loading:
+                client.config_set("appendfsync", "always")
+        finally:
+            client.close()
+            server.terminate()  # it writes and fsyncs its file
+            try:
+                server.wait(ALONE_STOP_S)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+                raise StartError(
+                    "Redis did not end in time, so what it has written is not known to be on disk."
+                ) from None
+
+
+def server_version_of(config: Config) -> str:
+    """The version of the Redis in use, which answers. Raises redis.RedisError."""
+    client = connect(config)
+    try:
+        return server_version(client.info("server"))
+    finally:
+        client.close()
+
+
+def broker_state(config: Config) -> tuple[str, str]:
+    """Return whether the broker of HERALD_BROKER_URL answers, as a state and a phrase. Raises StartError for a node of a Redis
+    Cluster. A broker that is away prevents no start: nothing in it need survive.
+    """
+    import redis
+
+    from eventing.store.inspection import brief_client
+
+    address = broker_address("HERALD_BROKER_URL", config.broker_url)
+    try:
+        if address.kind == "redis":
+            with brief_client(config.broker_url) as client:
+                if str(client.info("cluster").get("cluster_enabled", 0)) == "1":
+                    raise StartError(
+                        "The Redis at HERALD_BROKER_URL is a node of a cluster, which Celery cannot use as its broker; name a "
+                        "single Redis, Sentinels of one, or RabbitMQ."
+                    )
+            return "ready", "at HERALD_BROKER_URL"
+        for place in address.places:
+            with contextlib.suppress(OSError), socket.create_connection(place, BROKER_WITHIN_S):
+                return "ready", "at HERALD_BROKER_URL"
+    except (redis.RedisError, OSError, ValueError):
+        pass
+    return "off", "HERALD_BROKER_URL does not answer; tasks begin when it does"
 
 
 def server_version(info: dict[str, Any]) -> str:

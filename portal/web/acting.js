@@ -7,14 +7,15 @@ import { toast } from "./toast.js";
 /**
  * @param {HTMLElement} button
  * @param {() => Promise<unknown>} perform
- * @param {string | ((answer: any) => string)} done one sentence
+ * @param {string | ((answer: any) => string)} done one sentence; empty: the page shows what was done
  */
 export async function act(button, perform, done) {
   if (button.getAttribute("aria-busy") === "true") return;
   button.setAttribute("aria-busy", "true");
   try {
     const answer = await perform();
-    toast(typeof done === "function" ? done(answer) : done);
+    const said = typeof done === "function" ? done(answer) : done;
+    if (said) toast(said);
   } catch (error) {
     if (error instanceof SessionEnded) tellEnd(error);
     toast(error.message, "bad");

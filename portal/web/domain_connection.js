@@ -34,7 +34,7 @@ async function getToken() {
 export function domainConnection() {
   // The console shows this domain: it waits for it and uses no replica, which the page's policy forbids as well.
   const learnable = () => [];
-  client ??= new Client({ url: ENDPOINT, getToken, source: "/console", onState: tell, learnable });
+  client ??= new Client({ url: ENDPOINT, getToken, source: "/console", onState: tell, learnable, bestServer: false });
   return client;
 }
 

@@ -22,7 +22,6 @@ export class EventList {
   #paused = false;
   #held = 0; // events that arrived while paused
   #onHeld;
-  #events = new WeakMap(); // <details> -> {rp, offset, event}
 
   /**
    * @param {{list: HTMLElement, empty: HTMLElement, newest: HTMLElement, onHeld: (count: number) => void}} parts
@@ -33,7 +32,6 @@ export class EventList {
     this.#newest = newest;
     this.#onHeld = onHeld;
     list.addEventListener("scroll", () => this.#showNewestButton(), { passive: true });
-    list.addEventListener("toggle", (event) => this.#toggled(event.target), true);
     newest.addEventListener("click", () => this.#toNewest());
   }
 
@@ -43,7 +41,7 @@ export class EventList {
 
   /** @param {import("../../client/js/herald.js").Received} received */
   add(received) {
-    this.#put(() => this.#eventRow(received));
+    this.#put(() => eventRow(received));
     if (this.#paused) this.#onHeld(++this.#held);
   }
 
@@ -140,42 +138,59 @@ export class EventList {
     this.#newest.hidden = true;
     this.#list.focus({ preventScroll: true });
   }
+}
 
-  #toggled(details) {
-    if (!details.open || details.childElementCount > 1) return;
-    const raw = document.createElement("pre");
-    raw.className = "ev-raw";
-    const { rp, offset, event } = this.#events.get(details);
-    raw.textContent = JSON.stringify(event, null, 2);
-    const link = element("a", "ev-link small", "Bytes, origin and route in the timescale");
-    link.href = `/timescale?${new URLSearchParams({ rp, event: offset })}`;
-    details.append(raw, link);
+/**
+ * A row of a list of events, which shows the whole event when it is opened.
+ * @param {{rp: string, epoch?: string, offset: number, event: any}} received
+ */
+export function eventRow({ rp, epoch, offset, event }) {
+  const item = document.createElement("li");
+  const details = document.createElement("details");
+  const summary = document.createElement("summary");
+  const time = element("time", "ev-time", "");
+  const instant = new Date(event.time ?? "");
+  if (Number.isNaN(instant.getTime())) {
+    time.textContent = "no time";
+  } else {
+    time.textContent = momentText(instant);
+    time.dateTime = time.title = event.time;
   }
+  summary.append(
+    element("span", "ev-offset", `#${offset}`),
+    time,
+    element("span", "ev-type", String(event.type)),
+    element("span", "ev-data", preview(event)),
+  );
+  details.append(summary);
+  item.append(details);
+  details.addEventListener("toggle", () => {
+    if (!details.open || details.childElementCount > 1) return;
+    const raw = element("pre", "ev-raw", JSON.stringify(event, null, 2));
+    const links = element("p", "ev-link small", "");
+    const route = element("a", "", "Bytes, origin and route in the timescale");
+    route.href = `/timescale?${new URLSearchParams({ rp, event: String(offset) })}`;
+    const own = element("a", "", "Link to this event");
+    own.href = linkOf(rp, epoch, offset);
+    links.append(own, " · ", route);
+    details.append(raw, links);
+  });
+  return item;
+}
 
-  #eventRow({ rp, offset, event }) {
-    const item = document.createElement("li");
-    const details = document.createElement("details");
-    const summary = document.createElement("summary");
-    const time = element("time", "ev-time", "");
-    const instant = new Date(event.time ?? "");
-    if (Number.isNaN(instant.getTime())) {
-      time.textContent = "no time";
-    } else {
-      time.textContent = momentText(instant);
-      time.dateTime = time.title = event.time;
-    }
-    summary.append(
-      element("span", "ev-offset", `#${offset}`),
-      time,
-      element("span", "ev-type", String(event.type)),
-      element("span", "ev-data", preview(event)),
-    );
-    details.append(summary);
-    item.append(details);
-    this.#events.set(details, { rp, offset, event });
-    return item;
+/** The address of one event on its RP's page: it opens it. @param {string} rp @param {string | undefined} epoch @param {number} offset */
+export function linkOf(rp, epoch, offset) {
+  return `/rps/${rp}?${new URLSearchParams({ event: epoch ? `${epoch}:${offset}` : String(offset) })}#events-tab`;
+}
+
+/** Write the times of rows anew: another zone was chosen. @param {ParentNode} list */
+function fillRows(list) {
+  for (const time of list.querySelectorAll("time.ev-time[datetime]")) {
+    time.textContent = momentText(Date.parse(time.getAttribute("datetime") ?? ""));
   }
 }
+
+document.addEventListener("herald-look", () => fillRows(document));
 
 function element(name, className, text) {
   const made = document.createElement(name);

@@ -10,7 +10,7 @@
  *
  * The markup is templates/portal/listing.html: a form whose fields are named as the list's query parameters, if it has
  * filters, a box for the rows, and a pager, if it has pages. Filters and the place stand in the page's address, so that a view can be linked, reloaded, and gone back
- * to. Fields of type datetime-local are in the reader's zone, and in UTC in the address.
+ * to. Fields of type datetime-local are in the zone that the reader chose, and in UTC in the address.
  *
  * The states that a reader meets: loading (on a first look and after a change of filters), rows, nothing (there is none, or
  * none that matches), broken (with the domain's sentence, and what to do), old (rows stay, a notice says why they are).
@@ -22,7 +22,7 @@ import { tellEnd } from "./domain_connection.js";
 import { PacedPoll } from "./polling.js";
 import { Refused, SessionEnded, getJson } from "./requests.js";
 import { Table, html, nothing, render } from "./table.js";
-import { fillTimes } from "./times.js";
+import { fieldOf, fillTimes, instantOf } from "./times.js";
 
 /** @import { TableOptions } from "./table.js" */
 
@@ -31,6 +31,7 @@ import { fillTimes } from "./times.js";
 
 const ROWS = 50;
 const CURSOR = "cursor";
+const ALONE = "listing"; // the id of a list that has the page's address for itself
 
 export class Listing {
   /** The items shown; empty before the first answer. */
@@ -53,7 +54,7 @@ export class Listing {
    */
   constructor(options) {
     this.#options = {
-      id: "listing",
+      id: ALONE,
       concerns: () => false,
       query: (filters) => filters,
       onShown: () => {},
@@ -92,7 +93,7 @@ export class Listing {
     const set = {};
     for (const field of this.#fields()) {
       const value = field.type === "checkbox" ? (field.checked ? field.value : "") : field.value.trim();
-      if (value) set[field.name] = field.type === "datetime-local" ? new Date(value).toISOString() : value;
+      if (value) set[field.name] = field.type === "datetime-local" ? new Date(instantOf(value)).toISOString() : value;
     }
     return set;
   }
@@ -209,11 +210,12 @@ export class Listing {
 
   #go(cursor) {
     this.#cursor = cursor;
-    const address = new URLSearchParams();
+    const address = new URLSearchParams(this.#options.id === ALONE ? "" : location.search); // the other lists' part stays
+    for (const name of [...this.#fields().map((field) => field.name), this.#place()]) address.delete(name);
     for (const [name, value] of Object.entries(this.filters())) {
       if (value !== this.#default(name)) address.set(name, value);
     }
-    if (cursor) address.set(CURSOR, cursor);
+    if (cursor) address.set(this.#place(), cursor);
     const text = address.size ? `?${address}` : location.pathname;
     if (text !== location.search) history.pushState(null, "", text);
     this.#begin();
@@ -235,11 +237,11 @@ export class Listing {
 
   #readAddress() {
     const address = new URLSearchParams(location.search);
-    this.#cursor = this.#parts.pager ? (address.get(CURSOR) ?? "") : "";
+    this.#cursor = this.#parts.pager ? (address.get(this.#place()) ?? "") : "";
     for (const field of this.#fields()) {
       const value = address.get(field.name) ?? this.#default(field.name);
       if (field.type === "checkbox") field.checked = value === field.value;
-      else field.value = field.type === "datetime-local" && value ? local(value) : value;
+      else field.value = field.type === "datetime-local" && value ? fieldOf(value) : value;
     }
     this.#showClear();
   }
@@ -250,6 +252,11 @@ export class Listing {
 
   #isFiltered() {
     return Object.entries(this.filters()).some(([name, value]) => value !== this.#default(name));
+  }
+
+  /** Name of the cursor in the address, which several lists of a page share. */
+  #place() {
+    return this.#options.id === ALONE ? CURSOR : `${this.#options.id}-${CURSOR}`;
   }
 
   /** Default value of a field: the first option of a list, else empty. */
@@ -304,11 +311,4 @@ function partsOf(id) {
     first: part("first"),
     next: part("next"),
   };
-}
-
-/** An instant as a field of type datetime-local takes it: in the reader's zone, to the minute. */
-function local(iso) {
-  const at = new Date(iso);
-  if (Number.isNaN(at.getTime())) return "";
-  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }

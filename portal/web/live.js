@@ -16,6 +16,7 @@
  */
 
 import { Problem } from "../../client/js/herald.js";
+import { showAlarms } from "./alarm_badge.js";
 import { showConnection } from "./connection.js";
 import { eachFrame } from "./frame.js";
 import { domainConnection, onAgain, tellEnd } from "./domain_connection.js";
@@ -111,6 +112,7 @@ export class Live {
       this.#failures = 0;
       this.state = snapshot.state;
       this.#events = [];
+      this.#count();
       this.#follow(snapshot.cursor, attempt);
       this.#onChange(this.state, [], { fresh: true });
     } catch (error) {
@@ -164,9 +166,14 @@ export class Live {
   #event(event) {
     if (!catalogue || !this.state) return; // it follows a snapshot, which is there with the catalogue
     this.state = apply(catalogue, this.#where, this.state, event);
+    this.#count();
     this.#events.push(event);
     if (this.#events.length > EVENTS_KEPT) this.#events.shift();
     this.#draw();
+  }
+
+  #count() {
+    if (this.#where === DOMAIN && this.state) showAlarms(this.state.alarms);
   }
 
   #tell() {

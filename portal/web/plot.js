@@ -17,20 +17,18 @@
 import uPlot from "uplot";
 
 import { eachFrame } from "./frame.js";
-import { serverNow } from "./times.js";
+import { formatter, serverNow, zone } from "./times.js";
 
 const HEIGHT_PX = 220;
 const LABELLED_EVERY_MS = 10_000; // the words change no faster than they can be read
 const TABLE_ROWS = 12;
 const SPAN_LEAST_S = 600; // of what has only just begun: its first minutes fill the plot, and its numbers have room to move
-const TIME = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const TIME_S = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const DAY_TIME = new Intl.DateTimeFormat(undefined, {
-  day: "numeric",
-  month: "short",
-  hour: "2-digit",
-  minute: "2-digit",
-});
+/** @type {Intl.DateTimeFormatOptions} */
+const TIME = { hour: "2-digit", minute: "2-digit" };
+/** @type {Intl.DateTimeFormatOptions} */
+const TIME_S = { ...TIME, second: "2-digit" };
+/** @type {Intl.DateTimeFormatOptions} */
+const DAY_TIME = { day: "numeric", month: "short", ...TIME };
 const DAY_S = 86_400;
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -78,6 +76,13 @@ export class Plot {
     this.#draw();
   }
 
+  /** Show another stretch of the past, under another title. @param {number} spanS @param {string} title */
+  range(spanS, title) {
+    this.#options = { ...this.#options, spanS, title };
+    this.#labelledAt = -Infinity;
+    this.#draw();
+  }
+
   destroy() {
     this.#observer.disconnect();
     this.#looks.abort();
@@ -108,7 +113,7 @@ export class Plot {
   #at(seconds, exactly = false) {
     const { min, max } = this.#span();
     const form = max - min > DAY_S ? DAY_TIME : exactly ? TIME_S : TIME;
-    return form.format(seconds * 1000);
+    return formatter(form).format(seconds * 1000);
   }
 
   #build() {
@@ -116,6 +121,8 @@ export class Plot {
     if (width === 0) return;
     const colours = coloursOf(this.#box, this.#options.series.length);
     const { format, series, height, max, past } = this.#options;
+    // uPlot divides the axis by its own dates: shifted where the chosen zone is not the browser's.
+    const tzDate = zone() ? (at) => uPlot.tzDate(new Date(at * 1000), "UTC") : undefined;
     const axis = {
       stroke: colours.text,
       grid: { stroke: colours.line, width: 1 },
@@ -126,7 +133,8 @@ export class Plot {
       {
         width,
         height,
-        padding: [8, past ? 40 : 8, 0, 0], // the last instant's words reach over the edge
+        ...(tzDate && { tzDate }),
+        padding: [8, past ? 40 : 28, 0, 0], // the last instant's words reach over the edge
         legend: { show: false },
         cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
         scales: { x: { time: true }, y: { range: (_, __, top) => [0, Math.max((top ?? 0) * 1.1, max)] } },

@@ -183,7 +183,7 @@ export interface AlarmData {
   /** Id of the rule that is broken. */
   rule: string;
   /** Kind of the rule. */
-  kind: "lag" | "loss" | "backlog" | "lease_gap" | "silence" | "endpoint" | "history_quota" | "process_lag" | "audience";
+  kind: "lag" | "loss" | "backlog" | "lease_gap" | "silence" | "endpoint" | "reliability" | "history_quota" | "process_lag" | "audience" | "placement" | "homes";
   /** Id of the rendezvous point; null: the domain. */
   rp: string | null;
   /** Object of the alarm: a subscription, a peer, a gateway, an audience; may be empty. */
@@ -205,6 +205,8 @@ export interface AlarmData {
   acknowledged: AlarmAcknowledged | null;
   /** Whether its object has ended, so that it stays open until acknowledged. */
   lasting: boolean;
+  /** The last mute; null: none. It may have ended by itself. */
+  muted: AlarmMuted | null;
 }
 
 /** A measured value and its limit. */
@@ -228,13 +230,23 @@ export interface AlarmAcknowledged {
   note: string;
 }
 
+/** The mute of an alarm: nobody is notified of it. */
+export interface AlarmMuted {
+  /** When the mute ends by itself. */
+  until: string;
+  /** Identity of the operator. */
+  by: string;
+  /** Reason, for people; may be empty. */
+  reason: string;
+}
+
 /** A watch rule in force. */
 export interface WatchRuleData {
   /** Changes with the content of the rule. */
   id: string;
   /** Id of the rendezvous point; null: the domain. */
   rp: string | null;
-  kind: "lag" | "loss" | "backlog" | "lease_gap" | "silence" | "endpoint" | "history_quota" | "process_lag" | "audience";
+  kind: "lag" | "loss" | "backlog" | "lease_gap" | "silence" | "endpoint" | "reliability" | "history_quota" | "process_lag" | "audience";
   severity: "warning" | "critical";
   /** Seconds that a broken rule waits for its alarm, and a kept one for its end. */
   for_s: number;
@@ -253,7 +265,7 @@ export interface QuarantineRow {
 
 /** Misbehaviour of a domain, counted. */
 export interface MisbehaviourData {
-  kind: "forged" | "tampered" | "unchained" | "replayed" | "equivocation" | "quarantined" | "not-admitted" | "false-vector" | "false-gap" | "withheld" | "loop" | "flooding" | "oversize" | "malformed" | "false-record" | "flapping";
+  kind: "forged" | "tampered" | "unchained" | "replayed" | "equivocation" | "quarantined" | "not-admitted" | "false-vector" | "false-gap" | "withheld" | "loop" | "flooding" | "oversize" | "malformed" | "false-record" | "flapping" | "false-loss";
   /** The peer that carried it; empty if not certain. */
   carrier: string;
   /** The domain concerned, if another. */
@@ -314,6 +326,8 @@ export interface RecentRpData {
   version: number;
   /** Acknowledgement level. */
   ack: string;
+  /** Target share of events that arrive at every participant in time; null: no target. */
+  reliability: number | null;
   history: History;
   /** null: publishes are accepted. */
   paused: PausedState | null;
@@ -375,6 +389,8 @@ export interface RendezvousPointData {
   version: number;
   /** Acknowledgement level. */
   ack: string;
+  /** Target share of events that arrive at every participant in time; null: no target. */
+  reliability: number | null;
   history: History;
   /** null: publishes are accepted. */
   paused: PausedState | null;

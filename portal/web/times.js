@@ -1,6 +1,8 @@
-/** Instants as a reader reads them: in their own zone, with the exact instant in UTC as the title. */
+/**
+ * Instants as a reader reads them: in their own zone, or in UTC where they chose that (pages/theme.js, pages/base.js), with the exact
+ * instant in UTC as the title.
+ */
 
-const DATE_TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 /** @type {Intl.DateTimeFormatOptions} */
 const TO_THE_MILLISECOND = {
   hour: "2-digit",
@@ -9,18 +11,11 @@ const TO_THE_MILLISECOND = {
   fractionalSecondDigits: 3,
   hourCycle: "h23",
 };
-const TIME = new Intl.DateTimeFormat(undefined, TO_THE_MILLISECOND);
-const DAY_TO_THE_MILLISECOND = new Intl.DateTimeFormat(undefined, {
-  day: "numeric",
-  month: "short",
-  ...TO_THE_MILLISECOND,
-});
-const DAY_TIME = new Intl.DateTimeFormat(undefined, {
-  day: "numeric",
-  month: "short",
-  hour: "2-digit",
-  minute: "2-digit",
-});
+/** @type {Intl.DateTimeFormatOptions} */
+const DAY = { day: "numeric", month: "short" };
+/** @type {Intl.DateTimeFormatOptions} */
+const TO_THE_MINUTE = { hour: "2-digit", minute: "2-digit" };
+const MINUTE_MS = 60_000;
 const TICK_MS = 1_000;
 
 /** Difference between this browser's clock and the domain's, so that countdowns follow the domain's clock. */
@@ -29,6 +24,47 @@ const skewMs = Number(globalThis.document?.documentElement.dataset.now || Date.n
 /** The domain's clock now, in milliseconds since 1970: what ages and countdowns are taken by. */
 export function serverNow() {
   return Date.now() + skewMs;
+}
+
+/** The zone that times are shown in: "UTC", or undefined for the reader's own. */
+export function zone() {
+  return globalThis.document?.documentElement?.dataset.times === "utc" ? "UTC" : undefined;
+}
+
+const formats = new Map();
+
+/** A formatter for the zone that is chosen now. @param {Intl.DateTimeFormatOptions} parts */
+export function formatter(parts) {
+  const key = JSON.stringify([parts, zone()]);
+  if (!formats.has(key)) formats.set(key, new Intl.DateTimeFormat(undefined, { ...parts, timeZone: zone() }));
+  return formats.get(key);
+}
+
+/** How far the chosen zone is ahead of UTC at an instant, milliseconds. @param {number} at */
+export function zoneMs(at) {
+  return zone() ? 0 : -new Date(at).getTimezoneOffset() * MINUTE_MS;
+}
+
+/** An instant as a field of type datetime-local takes it, in the chosen zone, to the minute; "" for none. @param {string} iso */
+export function fieldOf(iso) {
+  const at = Date.parse(iso);
+  return Number.isNaN(at) ? "" : new Date(at + zoneMs(at)).toISOString().slice(0, 16);
+}
+
+/** The instant that was typed into such a field, in the chosen zone; NaN for none. @param {string} text */
+export function instantOf(text) {
+  return text ? Date.parse(zone() ? `${text}Z` : text) : NaN;
+}
+
+/** @param {number | Date} at */
+function isToday(at) {
+  const day = formatter({ dateStyle: "short" });
+  return day.format(at) === day.format(Date.now());
+}
+
+/** Day and time. @param {number} at */
+function dateTime(at) {
+  return `${formatter({ dateStyle: "medium", timeStyle: "short" }).format(at)}${zone() ? " UTC" : ""}`;
 }
 
 /** @param {number} count @param {string} noun */
@@ -56,7 +92,7 @@ export function stretch(ms) {
  * @param {Date} instant
  */
 export function timeOfDay(instant) {
-  return instant.toDateString() === new Date().toDateString() ? TIME.format(instant) : DAY_TIME.format(instant);
+  return formatter(isToday(instant) ? TO_THE_MILLISECOND : { ...DAY, ...TO_THE_MINUTE }).format(instant);
 }
 
 /**
@@ -64,12 +100,12 @@ export function timeOfDay(instant) {
  * @param {number | Date} at
  */
 export function momentText(at) {
-  return (new Date(at).toDateString() === new Date().toDateString() ? TIME : DAY_TO_THE_MILLISECOND).format(at);
+  return formatter(isToday(at) ? TO_THE_MILLISECOND : { ...DAY, ...TO_THE_MILLISECOND }).format(at);
 }
 
 /** Text of each kind of <time> by its mark, for an instant in milliseconds, at `now`. */
 const SAYS = {
-  local: (at) => DATE_TIME.format(at),
+  local: dateTime,
   clock: (at) => timeOfDay(new Date(at)),
   moment: (at) => momentText(at),
   countdown: (at, now) => (at > now ? `in ${stretch(at - now)}` : "ended"),
@@ -87,6 +123,7 @@ export function startTimes() {
   fill();
   setInterval(fill, TICK_MS);
   document.addEventListener("visibilitychange", fill);
+  document.addEventListener("herald-look", fill);
 }
 
 /** Fill those in `root` now: for what a script has just drawn. @param {ParentNode} root */
@@ -105,8 +142,7 @@ export function fillTimes(root) {
     const mark = Object.keys(SAYS).find((name) => name in element.dataset);
     const text = SAYS[mark](at, now);
     if (element.textContent !== text) element.textContent = text;
-    const title =
-      mark === "local" ? new Date(at).toISOString() : `${DATE_TIME.format(at)} (${new Date(at).toISOString()})`;
+    const title = mark === "local" ? new Date(at).toISOString() : `${dateTime(at)} (${new Date(at).toISOString()})`;
     if (element.title !== title) element.title = title;
   }
 }

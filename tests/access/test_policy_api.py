@@ -79,6 +79,23 @@ def test_creator_asks_about_anybodys_token(api: APIClient) -> None:
     assert decided(explain(api, rp, "replicate", token=root)) == (True, "administrator")
 
 
+def test_an_unsaved_policy_is_explained_to_those_who_may_save_it(api: APIClient) -> None:
+    rp = new_rp(api, [TEAM])
+    draft = [{"issuer": "anyone", "allow": ["subscribe"]}]
+    assert decided(explain(api, rp, "subscribe")) == (False, "no rule")
+    assert decided(explain(api, rp, "subscribe", policy=draft)) == (True, "rule 1")
+    assert decided(explain(api, rp, "subscribe")) == (False, "no rule")  # nothing was saved
+    wrong = {"operation": "subscribe", "policy": [*draft, {"issuer": "nobody", "allow": []}]}
+    answer = api.post(f"{RPS}/{rp}/policy/explain", wrong, format="json")
+    assert answer.status_code == 400
+    assert "policy rule 2: issuer" in answer.json()["detail"]
+    token = token_create(subject="team-roof").token  # explains its own decision, and no policy of its own making
+    asked: dict[str, Any] = {"operation": "subscribe", "token": token}
+    assert bearer_of(token).post(f"{RPS}/{rp}/policy/explain", asked, format="json").status_code == 200
+    asked["policy"] = draft
+    assert bearer_of(token).post(f"{RPS}/{rp}/policy/explain", asked, format="json").status_code == 403
+
+
 def test_explanation_says_what_the_domain_then_does(api: APIClient, client_of: ClientOf) -> None:
     rp = new_rp(api, [TEAM, {"issuer": "domain", "claims": {"sub": {"in": ["ben", "eve"]}}, "allow": ["describe"]}])
     for subject in ("team-roof", "ben", "carl"):

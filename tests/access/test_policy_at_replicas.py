@@ -43,6 +43,7 @@ def descriptor(at: str) -> Descriptor:
         HistoryBounds(1, 1),
         math.inf,
         home=home,
+        authority=home,
     )
 
 

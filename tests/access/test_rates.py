@@ -4,6 +4,7 @@ refilled by having it forgotten."""
 from __future__ import annotations
 
 import itertools
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -206,6 +207,38 @@ def test_rates_and_connections_are_shared_out_among_gateways() -> None:
     with pytest.raises(RateLimited):
         limits.session_opened(ann)
     limits.session_closed(ann)
+    limits.session_opened(ann)
+
+
+def test_shares_follow_the_number_of_gateways_that_live() -> None:
+    clock = Clock()
+    settings = Config(publish_events_per_s=16, rp_events_per_s=16, sessions_per_principal=6, rate_window_s=1)
+    limits = Limits(settings, clock)
+    ann = limits.principal("ann")
+
+    def admitted() -> int:
+        count = 0
+        with suppress(RateLimited):
+            while True:
+                limits.publish(ann, "x", 1, 1)
+                count += 1
+        return count
+
+    assert admitted() == 16
+    limits.share(4)
+    clock.now += 1
+    assert admitted() == 4
+    assert limits.of_account(ann)[1].limit == 4
+    assert b'"publish-events";q=4;w=1' in limits.policy_field(True)
+    limits.share(1)  # the others have gone: what is owed is owed for the same time
+    clock.now += 0.5
+    assert admitted() == 8
+    limits.share(2)
+    for _ in range(3):
+        limits.session_opened(ann)
+    with pytest.raises(RateLimited):
+        limits.session_opened(ann)
+    limits.share(1)
     limits.session_opened(ann)
 
 

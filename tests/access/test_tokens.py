@@ -12,16 +12,20 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 from joserfc.jwk import OKPKey
+from rest_framework.test import APIClient
 
 from eventing.access.models import DomainKey
 from eventing.access.rules import tokens
+from eventing.access.selectors.issued_tokens import tokens_issued
 from eventing.access.selectors.keys import public_keys, signing_key, verification_keys
+from eventing.access.services.keys import key_retire
 from eventing.access.services.tokens import ensure_domain_key, token_create
 from eventing.core.errors import InvalidRequest, Unauthenticated
-from eventing.core.principals import Scope
+from eventing.core.principals import Principal, Scope
 
 pytestmark = pytest.mark.usefixtures("stores")
 
@@ -305,3 +309,61 @@ def test_the_command_narrows_to_scopes() -> None:
 def test_the_command_says_what_is_wrong() -> None:
     with pytest.raises(CommandError, match="ops is a list"):
         call_command("token_create", "--ops", "fly")
+
+
+def test_what_was_issued_is_listed_with_what_became_of_it(api: APIClient) -> None:
+    root = APIClient()
+    root.credentials(HTTP_AUTHORIZATION=f"Bearer {token_create(subject='root', admin=True).token}")
+    now = timezone.now()
+    scopes = [{"rps": ["weather/*", "roof"], "ops": ["publish"]}]
+    narrow = token_create(subject="issued-roof", scopes=scopes, lease_s=600)
+    token_create(subject="issued-short", lease_s=60, now=now - timedelta(minutes=5))
+    token_create(subject="issued-old", now=now - timedelta(days=31))
+    for subject in ("issued-eve", "issued-mallory"):
+        made = token_create(subject=subject, now=now - timedelta(seconds=5))
+        revoked = (
+            {"kind": "token", "value": made.id} if subject == "issued-eve" else {"kind": "subject", "value": subject}
+        )
+        assert root.post("/api/v1/revocations", revoked, format="json").status_code == 201
+    later = token_create(subject="issued-mallory", now=now + timedelta(hours=1))
+
+    def listed(**query: Any) -> dict[str, dict[str, Any]]:
+        items: dict[str, dict[str, Any]] = {}
+        cursor = None
+        while True:
+            page = root.get("/api/v1/tokens", {**query, **({"cursor": cursor} if cursor else {})}).json()
+            items |= {one["id"]: one for one in page["items"] if one["subject"].startswith("issued-")}
+            if (cursor := page["next"]) is None:
+                return items
+
+    states = [(one["subject"], one["state"]) for one in listed(limit=2).values()]
+    assert sorted(states) == [
+        ("issued-eve", "revoked"),
+        ("issued-mallory", "revoked"),
+        ("issued-mallory", "valid"),
+        ("issued-roof", "valid"),
+        ("issued-short", "expired"),
+    ]
+    assert set(listed(state="valid", limit=1)) == {narrow.id, later.id}
+    one = listed()[narrow.id]
+    assert (one["rps"], one["scopes"]) == (["/localhost/weather/*", "/localhost/roof/"], 1)
+    assert (one["ops"], one["admin"]) == (["publish"], False)
+    assert narrow.token not in json.dumps(listed())
+    assert root.get("/api/v1/tokens", {"state": "lost"}).status_code == 400
+    long = token_create(subject="\U0001f5dd" * 255, lease_s=600)  # more than the details of an entry hold
+    (one,) = [one for one in root.get("/api/v1/tokens").json()["items"] if one["id"] == long.id]
+    assert (one["subject"], one["state"]) == ("", "valid")
+    assert api.get("/api/v1/tokens").status_code == 403
+
+
+def test_tokens_of_a_retired_key_are_listed_as_revoked() -> None:
+    made, root = token_create(subject="issued-retired"), Principal("localhost", "root", True, 2.0**40, {})
+    key_retire(principal=root, kid=verified_key(made.token))
+    (one,) = [one for one in tokens_issued().items if one.id == made.id]
+    assert one.state == "revoked"
+
+
+def verified_key(token: str) -> str:
+    """The id of the key that signed a token."""
+    head = token.split(".")[0]
+    return str(json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))["kid"])

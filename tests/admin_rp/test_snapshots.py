@@ -51,6 +51,7 @@ from eventing.peering.rules.deliveries import Failure
 from eventing.peering.rules.peers import Stance
 from eventing.peering.services.acquaintances import acquaintance_begin, acquaintances_end
 from eventing.peering.services.deliveries import backlog_noted, deliveries_report, delivery_failed, delivery_succeeded
+from eventing.peering.services.domain_documents import document_accept
 from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.services.peer_operating import peer_renew, peer_retry
 from eventing.peering.services.peers import (
@@ -70,6 +71,7 @@ from eventing.replication.services.replica_links import links_offer
 from eventing.replication.services.replica_statements import statements_accept
 from eventing.replication.services.replicas import replica_leave
 from eventing.replication.services.sealing import heads_checked, seal_own
+from eventing.rps.rules.home_terms import record_packed
 from eventing.rps.services.histories import histories_trim
 from eventing.rps.services.pausing import rendezvous_point_pause, rendezvous_point_resume
 from eventing.rps.services.rendezvous_points import (
@@ -91,6 +93,7 @@ from eventing.subscriptions.services.subscriptions import (
 from tests.admin_rp.proving import Proof
 from tests.membership.signers import Signer
 from tests.peering.other_domain import OtherDomain
+from tests.replication.hand_overs import completed, hand_over_of
 from tests.replication.homes import ANN, OPEN_TO_B, ROOT, Home, join_of, make, now_ms, peer
 from tests.replication.own_logs import backup, publish, put_back
 
@@ -109,6 +112,12 @@ SAMPLED = {
 """Proved in test_sampling.py."""
 
 ELSEWHERE = {
+    "readers.moving": "changes no state; its data is checked in tests/replication/test_reader_moves.py",
+    "readers.move-ended": "as readers.moving",
+    "routes.planned": "changes no state; its data is checked in tests/replication/test_routes.py",
+    "reliability.missed": "as routes.planned",
+    "reliability.recovered": "as routes.planned",
+    "domain.draining": "changes no state; its data is checked in tests/operations/test_draining.py",
     "sessions.disconnected": "changes no state; its data is checked where sessions are disconnected",
 }
 
@@ -216,6 +225,18 @@ def replicas_elsewhere() -> list[str]:
     assert {"lease.renewed", "replica.renewed", "replica.added", "replica.removed", "rp.changed"} <= set(proof.types)
     with Proof(home.rp) as proof:
         replica_leave(rp=home.rp, principal=ANN)
+    return proof.types
+
+
+def a_home_that_moves() -> list[str]:
+    home, b = Home(), OtherDomain()
+    peer(home)
+    make(home, admissions=[home.admission(), home.admission("c.test")])
+    document_accept(b.document(), fingerprint=b.fingerprint)
+    payload = hand_over_of(home, b.name, b.fingerprint)
+    with Proof(home.rp) as proof:
+        moved = record_packed(completed(payload, home, b))
+        assert statements_accept(home.rp, [], carrier="a.test", homes=moved) == []
     return proof.types
 
 
@@ -393,6 +414,7 @@ SCENARIOS: list[Callable[[], list[str]]] = [
     subscriptions,
     replicas_at_the_home,
     replicas_elsewhere,
+    a_home_that_moves,
     peers,
     deliveries,
     trust,
@@ -426,6 +448,7 @@ EXPECTED: dict[str, set[str]] = {
         "lease.expired",
     },
     "replicas_at_the_home": {"replica.added", "replica.renewed", "replica.removed"},
+    "a_home_that_moves": {"rp.moved"},
     "replicas_elsewhere": {"replica.removed", "rp.deleted"},
     "peers": {
         *(
@@ -490,8 +513,10 @@ def test_every_type_is_proved() -> None:
 
 BY_OTHERS: set[str] = {
     "delivery.given-up",
-    *(f"alarm.{what}" for what in ("raised", "changed", "acknowledged", "cleared")),
+    *(f"alarm.{what}" for what in ("raised", "changed", "acknowledged", "muted", "unmuted", "cleared")),
     "watch.changed",
+    "routes.switched",
+    *(f"placement.{what}" for what in ("decided", "changed", "bounded", "invitations.bounded", "invitation.answered")),
     *(f"report.run.{what}" for what in ("queued", "running", "done", "failed", "superseded")),
 }
 

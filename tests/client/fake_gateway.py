@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
 
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers
@@ -51,6 +52,11 @@ class FakeGateway:
         self.refuse_handshakes: list[tuple[int, dict[str, Any], str | None]] = []
         self.ready = True  # what /readyz says
         self.probes = 0
+        self.alternatives: list[str] | None = None  # what the answer to subscribe names, and a publisher is sent
+        self.delay_s = 0.0  # of an answer to a measurement
+        self.measurements = 0
+        self.others: list[FakeGateway] = []  # with the same logs: their readers are sent events, too
+        self.hops: list[str | None] = []  # what each handshake states
         self.port = 0
         self._server: Server | None = None
 
@@ -106,13 +112,18 @@ class FakeGateway:
             event = {"specversion": "1.0", "id": str(item), "source": "/fake", "type": "t", "data": item}
             await self._append(self.names.get(rp, rp), event)
 
-    def _handshake(self, connection: ServerConnection, request: Request) -> Response | None:
+    async def _handshake(self, connection: ServerConnection, request: Request) -> Response | None:
         if request.path == "/readyz":
             self.probes += 1
             status = 200 if self.ready else 503
             return Response(status, HTTPStatus(status).phrase, Headers(), b"")
+        if request.path == "/livez":
+            self.measurements += 1
+            await asyncio.sleep(self.delay_s)
+            return Response(200, "OK", Headers({"Content-Length": "0"}), b"")
         if request.path.startswith("/api/v1/subscriptions/"):
             return self._described(request.path.rpartition("/")[2])
+        self.hops.append(parse_qs(urlsplit(request.path).query).get("hops", [None])[0])
         self.handshakes.append(request.headers.get("Authorization", "").removeprefix("Bearer "))
         if not self.refuse_handshakes:
             return None
@@ -174,6 +185,8 @@ class FakeGateway:
 
     async def _publish(self, connection: ServerConnection, frame: dict[str, Any], answer: Any) -> None:
         rp = self.names.get(frame["rp"], frame["rp"])
+        if self.alternatives is not None:
+            await connection.send(json.dumps({"op": "alternatives", "rp": rp, "alternatives": self._alternatives()}))
         results = [await self._append(rp, event) for event in frame.get("events") or [frame["event"]]]
         if self.cut_after_storing:
             self.cut_after_storing -= 1
@@ -200,7 +213,8 @@ class FakeGateway:
             return
         recovered = held >= log.first - 1
         held = max(held, log.first - 1)
-        await answer(rp=rp, epoch=log.epoch, offset=held, recovered=recovered)
+        named = {} if self.alternatives is None else {"alternatives": self._alternatives()}
+        await answer(rp=rp, epoch=log.epoch, offset=held, recovered=recovered, **named)
         if not recovered:
             gap = {"op": "gap", "rp": rp, "epoch": log.epoch, "from": gap_from, "to": log.first - 1}
             await connection.send(json.dumps(gap))
@@ -208,13 +222,17 @@ class FakeGateway:
             await connection.send(self._event(rp, offset))
         self.readers[connection].add(rp)
 
+    def _alternatives(self) -> list[dict[str, Any]]:
+        return [{"url": url, "weight": 1000} for url in self.alternatives or ()]
+
     async def _append(self, rp: str, event: dict[str, Any]) -> dict[str, Any]:
         log = self.log(rp)
         for offset, known in enumerate(log.events, 1):
             if (known["source"], known["id"]) == (event["source"], event["id"]):
                 return {"offset": offset, "duplicate": True}
         log.events.append(event)
-        for connection, rps in list(self.readers.items()):
+        everywhere = [reader for gateway in (self, *self.others) for reader in gateway.readers.items()]
+        for connection, rps in everywhere:
             if rp in rps:
                 try:
                     async with asyncio.timeout(0.5):  # a reader that reads no more does not hold up the others

@@ -31,6 +31,7 @@ class Hostile:
         self.cut_bytes = 0
         self.answer: Callable[[str], tuple[int, dict[str, str], bytes]] | None = None
         self.requests: list[tuple[str, str, dict[str, str]]] = []
+        self.bodies: list[bytes] = []
         self._server = Server(("127.0.0.1", 0), self._handler())
 
     @property
@@ -53,7 +54,7 @@ class Hostile:
 
             def _answer(self) -> None:
                 hostile.requests.append((self.command, self.path, dict(self.headers)))
-                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                hostile.bodies.append(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
                 status, headers, body = hostile.status, hostile.headers, hostile.body
                 if hostile.answer is not None:
                     status, headers, body = hostile.answer(self.path)

@@ -201,6 +201,7 @@ class Machine:
                 self._out.append({"event": key, "rp": item.rp, **place, "value": dict(item.event)})
                 self.reconnection.understood()
             case Deliver(key, Gap() as gap, _):
+                withdrawn = zip(("epoch", "from", "to"), gap.rewound or (), strict=gap.rewound is not None)
                 self._out.append(
                     {
                         "gap": key,
@@ -211,6 +212,7 @@ class Machine:
                         "previous_epoch": gap.previous_epoch,
                         "cursor": gap.cursor,
                         "feeds": {feed: list(lost) for feed, lost in gap.feeds.items()},
+                        **({"rewound": dict(withdrawn)} if gap.rewound else {}),
                     }
                 )
                 self.reconnection.understood()

@@ -114,6 +114,12 @@ def gap(first: int, last: int, epoch: str = "e", **members: Any) -> JsonObject:
     return {"op": "gap", "rp": RP, "epoch": epoch, "from": first, "to": last, **members}
 
 
+def continued(epoch: str, offset: int, before: str, end: int) -> JsonObject:
+    """The frame of an epoch that continues the one before."""
+    place = {"epoch": epoch, "offset": offset, "cursor": f"{epoch}:{offset}"}
+    return {"op": "continued", "rp": RP, **place, "previous": {"epoch": before, "to": end}}
+
+
 def vector(epoch: str, offset: int, f: int, g: int) -> str:
     """A cursor where the RP has replicas."""
     return f"{epoch}:{offset}~{F}={f}.{G}={g}"
@@ -460,6 +466,41 @@ scenario(
     frame(event(3, "z"), misses(1, 1, 2, "z", "y"), gets(1, 3, "z")),
 )
 scenario(
+    "an epoch that is continued is no gap, however far the domain has given events again",
+    reading(),
+    frame(event(1), gets(1, 1)),
+    frame(continued("x", 1, "e", 1)),
+    frame(event(2, "x"), gets(1, 2, "x")),
+    frame(event(3, "x"), gets(1, 3, "x")),
+    frame(continued("y", 1, "x", 7)),
+    frame(event(2, "y")),
+    frame(event(4, "y"), gets(1, 4, "y")),
+    cut(),
+    up(sends("subscribe", rp=NAME, from_="y:4")),
+)
+scenario(
+    "what is continued not as far as the events that were given, or another epoch, is a gap",
+    reading(),
+    frame(event(1), gets(1, 1)),
+    frame(event(2), gets(1, 2)),
+    frame(continued("x", 1, "e", 1)),
+    frame(event(2, "x"), misses(1, 1, 1, "x", "e"), gets(1, 2, "x")),
+    frame(continued("z", 2, "y", 2)),
+    frame(event(3, "z"), misses(1, 1, 2, "z", "x"), gets(1, 3, "z")),
+)
+scenario(
+    "a gap says which events were withdrawn, and puts the place back",
+    reading(),
+    frame(event(1), gets(1, 1)),
+    frame(event(2), gets(1, 2)),
+    frame(
+        gap(2, 1, "x", rewound={"epoch": "e", "from": 2, "to": 2}),
+        misses(1, 2, 1, "x", "e", rewound={"epoch": "e", "from": 2, "to": 2}),
+    ),
+    frame(event(2, "x"), gets(1, 2, "x")),
+    frame(gap(3, 4, "x", rewound={"epoch": "x", "from": "3"}), misses(1, 3, 4, "x")),
+)
+scenario(
     "an answer that something is missing says no place, the gap does",
     reading(),
     frame(event(1), gets(1, 1)),
@@ -582,6 +623,23 @@ scenario(
     step("lost", {"end": 1008}, code=1008),
 )
 scenario(
+    "a domain that is restarting says when to connect again; what is no time is ignored, and no wait is longer than 300 s",
+    reading(),
+    frame({"op": "closing", "reason": "server-restarting", "retry": True, "retry_after_ms": 400}),
+    cut(450, code=4000),
+    [
+        one
+        for number, (stated, out) in enumerate(
+            [(-5, 100), ("400", 200), (True, 400), (None, 800), ([], 1600), (10**400, 303200)]
+        )
+        for one in (
+            *up(sends("subscribe", rp=NAME, from_="e:0"), at=500 + number),
+            frame({"op": "closing", "reason": "server-restarting", "retry": True, "retry_after_ms": stated}),
+            cut(out, code=4000),
+        )
+    ],
+)
+scenario(
     "an announcement that does not say whether to try again leaves that to the code",
     reading(),
     frame({"op": "closing", "reason": {"no": "text"}, "retry": "no"}),
@@ -627,7 +685,7 @@ scenario(
 for number, garbage in enumerate(
     [
         "", "{nonsense", "[]", "1", "null", '"event"', "{}", '{"op":"ok"}', '{"op":"event"}', '{"op":"event","rp":[]}',
-        '{"op":"event","rp":5}', '{"op":"redirect"}', '{"op":"gap"}', '{"op":"covered"}', "[" * 5000,
+        '{"op":"event","rp":5}', '{"op":"redirect"}', '{"op":"gap"}', '{"op":"covered"}', '{"op":"continued"}', "[" * 5000,
         '{"op":"event","rp":"RP","offset":1,"event":{}}',
         '{"op":"event","rp":"RP","epoch":1,"offset":1,"event":{}}',
         '{"op":"event","rp":"RP","epoch":"","offset":1,"event":{}}',
@@ -654,6 +712,8 @@ for number, garbage in enumerate(
         '{"op":"gap","rp":"RP","epoch":"e","from":1,"to":2,"cursor":{}}',
         '{"op":"covered","rp":"RP","epoch":"e","from":1,"cursor":"e:2"}',
         '{"op":"covered","rp":"RP","epoch":"e","from":1,"to":2}',
+        '{"op":"continued","rp":"RP","epoch":"x","offset":1,"cursor":"x:1"}',
+        '{"op":"continued","rp":"RP","epoch":"x","offset":1,"cursor":"x:1","previous":{"epoch":"e"}}',
     ]
 ):  # fmt: skip
     scenario(

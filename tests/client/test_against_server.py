@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -390,6 +392,17 @@ def test_a_token_from_the_command_is_only_the_token_and_works(domain: Domain) ->
     command(domain, "sub", name, "--count", "1", token=narrowed, code=1)
 
 
+def test_a_pattern_stands_for_all_names_below(domain: Domain) -> None:
+    tree = fresh_name().removeprefix("/localhost/").rstrip("/")
+    assert "no rendezvous point under" in command(domain, "sub", f"{tree}/*", code=2)
+    for leaf in ("a", "b/c"):
+        command(domain, "rp", "create", f"{tree}/{leaf}")
+        command(domain, "pub", f"{tree}/{leaf}", leaf)
+    read = command(domain, "sub", f"{tree}/*", "--from", "earliest", "--count", "2", "--data-only")
+    assert sorted(read.split()) == ["a", "b/c"]
+    assert "one rendezvous point" in command(domain, "sub", f"{tree}/*", "--from", "abcdefgh:1", code=2)
+
+
 def test_a_durable_subscription_from_the_command(domain: Domain) -> None:
     name = fresh_name()
     command(domain, "rp", "create", name)
@@ -444,8 +457,78 @@ def test_replay_publishes_each_row_once_in_the_order_of_time(domain: Domain, tmp
     assert events[1]["time"] == "2026-01-01T00:00:02.000Z"
 
 
+async def test_reading_begins_at_a_time_in_every_way_of_the_client(client: Client, rp: str, domain: Domain) -> None:
+    """Between the events lies a time by the domain's clock, which is this machine's."""
+    await client.publish(rp, 1)
+    between = datetime.now(UTC) + timedelta(milliseconds=1)
+    later = between + timedelta(milliseconds=1)  # stored times are whole milliseconds
+    await asyncio.to_thread(wait_for, lambda: datetime.now(UTC) > later, about="a later millisecond")
+    await client.publish(rp, 2)
+    assert data(await take(client.subscribe(rp, from_=between), 1)) == [2]
+    durable = await client.subscriptions.create(rp, lease_s=60, from_=between)
+    pulled = await client.subscriptions.pull(durable.id)
+    assert [event["data"] for event in pulled.events] == [2]
+    shown = await asyncio.to_thread(
+        program, domain, "sub", rp, "--since", between.isoformat(), "--count", "1", "--data-only"
+    )
+    assert shown == "2\n"
+    whole = await asyncio.to_thread(program, domain, "sub", rp, "--since", "1h", "--count", "2", "--data-only")
+    assert whole == "1\n2\n"
+
+
+def test_info_and_top_show_what_happens(domain: Domain) -> None:
+    name = fresh_name()
+    command(domain, "rp", "create", name, "--max-events", "10")
+    command(domain, "sub-durable", "create", name, "--lease-s", "60", "--from", "earliest")
+    command(domain, "pub", name, "--lines", input="x\n" * 1020)
+    said = command(domain, "rp", "info", name)
+    assert f"name      {name}\n" in said
+    assert re.search(r"\nhistory   \d+ events, .*, offsets [\d,]+ to 1,020\n", said), said
+    assert re.search(r"\nin        [\d.,]+ events/s, ", said)
+    assert re.search(r"\n {10}sub_\w+  1,020 behind, [\d,]+ of them lost", said), said
+    document = json.loads(command(domain, "rp", "info", name, "--json"))
+    assert document["history"]["next"] == 1021
+    assert document["per_s"].keys() == {"events_in", "bytes_in", "deliveries", "bytes_out"}
+
+    pictures = [json.loads(line) for line in command(domain, "top", "--count", "2", "--json").splitlines()]
+    assert [picture["domain"] for picture in pictures] == ["localhost", "localhost"]
+    assert pictures[1]["gateways"]
+    assert pictures[1]["counts"]["rps"] >= 1
+    said = command(domain, "top", "--count", "1")
+    assert said.startswith("localhost: ")
+    assert "GATEWAY" in said
+    assert "\x1b" not in said, "in a pipe nothing is overwritten"
+
+
+def test_bench_measures_what_is_published_and_read(domain: Domain) -> None:
+    name = fresh_name()
+    command(domain, "rp", "create", name)
+    start = [sys.executable, "-c", "from herald.commands import main; main()"]
+    reader = [*start, "bench", "sub", name, "--count", "20", "--json"]
+    with subprocess.Popen(
+        reader, env=environment(domain), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("reading ")
+        published = json.loads(
+            command(domain, "bench", "pub", name, "--seconds", "0.5", "--rate", "200", "--batch", "10", "--json")
+        )
+        read, _ = process.communicate(timeout=WAIT_S)
+    assert published["events"] >= 20
+    assert published["events"] == json.loads(command(domain, "rp", "show", name, "--json"))["offset"]
+    assert published["events_per_s"] <= 250
+    assert 0 < published["confirmed_ms"]["p50"] <= published["confirmed_ms"]["max"]
+    found = json.loads(read)
+    assert (found["events"], found["lost"]) == (20, 0)
+    assert found["arrived_ms"] is not None
+    assert "herald rp list" in command(domain, "bench", "pub", fresh_name(), "--seconds", "5", code=1)
+
+
 def test_doctor_passes_on_what_the_server_says(domain: Domain) -> None:
     assert json.loads(program(domain, "doctor", "--json"))["healthy"] is True
+    first = program(domain, "doctor").splitlines()[2]
+    assert first.split()[0] in ("warn", "ok"), "what is wrong comes first; settings are for --settings"
+    assert "HERALD_PORT" in program(domain, "doctor", "--settings")
     assert json.loads(program(domain, "doctor", "--remote", "--json"))["healthy"] is True
 
 

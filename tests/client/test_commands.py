@@ -11,10 +11,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import herald as herald_package
 import pytest
 from click.testing import CliRunner, Result
 from herald.commands import cli
-from herald.commands.home import find_home
+from herald.commands.home import find_home, server
 from herald.commands.pub import parse
 from herald.commands.reading import line
 
@@ -36,12 +37,21 @@ ALL = [
     ["sub-durable", "attach"], ["sub-durable", "renew"], ["sub-durable", "delete"],
     ["hook", "create"], ["hook", "list"], ["hook", "show"], ["hook", "test"], ["hook", "replay"], ["hook", "pause"], ["hook", "resume"],
     ["hook", "rotate"], ["hook", "listen"], ["token", "create"], ["token", "biscuit"], ["token", "delegate"], ["token", "inspect"], ["token", "revoke"], ["doctor"],
-    ["rp", "pause"], ["rp", "resume"], ["rp", "trim"], ["session", "list"], ["session", "disconnect"], ["peer", "retry"],
+    ["rp", "reliability"], ["rp", "pause"], ["rp", "resume"], ["rp", "trim"], ["session", "list"], ["session", "disconnect"], ["peer", "retry"],
     ["peer", "replay"], ["overlay", "status"], ["overlay", "found"], ["overlay", "join"], ["overlay", "leave"], ["overlay", "links"],
-    ["overlay", "map"], ["overlay", "explain"], ["monitor"], ["replay"], ["proof"], ["path"], ["misbehaviour", "list"], ["misbehaviour", "lift"],
+    ["overlay", "map"], ["overlay", "explain"], ["plan", "show"], ["plan", "explain"], ["plan", "apply"], ["plan", "reject"],
+    ["plan", "off"], ["plan", "set"], ["plan", "next"], ["plan", "routes"], ["plan", "invitations"], ["monitor"], ["replay"], ["proof"], ["path"], ["misbehaviour", "list"], ["misbehaviour", "lift"],
     ["misbehaviour", "evidence"], ["lease", "list"], ["lease", "renew"], ["intake", "create"], ["bridge", "websub"], ["intake", "list"], ["intake", "rotate"], ["intake", "delete"], ["sub-durable", "list"], ["peer", "renew"], ["peer", "links"],
-    ["admin", "snapshot"], ["admin", "names"],
+    ["admin", "snapshot"], ["admin", "names"], ["login"], ["top"], ["bench", "pub"], ["bench", "sub"], ["rp", "info"], ["profile", "list"], ["profile", "add"], ["profile", "use"], ["profile", "remove"], ["context", "list"], ["completion"], ["rp", "change"], ["alarm", "acknowledge"], ["alarm", "ack"], ["alarm", "mute"], ["alarm", "unmute"], ["contact-point", "list"], ["contact-point", "create"], ["contact-point", "change"], ["contact-point", "test"], ["contact-point", "delete"],
+    ["peer", "change"], ["peer", "trust"], ["plan", "approve"],
 ]  # fmt: skip
+
+
+def test_migrate_is_a_command_of_the_servers_machine_and_of_no_domain() -> None:
+    result = herald("migrate", "--help")
+    assert result.exit_code == 0
+    assert "server's machine" in result.output
+    assert "--url" not in result.output
 
 
 @pytest.mark.parametrize("command", ALL, ids=" ".join)
@@ -58,6 +68,8 @@ def test_every_command_takes_url_token_and_json_and_explains_itself(command: lis
         ["rp", "list"], ["rp", "show", "r"], ["pub", "r", "x"], ["sub", "r"], ["sub-durable", "attach", "s"], ["monitor"],
         ["doctor", "--remote"], ["sub-durable", "pull", "s"], ["hook", "show", "s"], ["lease", "list"], ["lease", "renew", "rp", "r"], ["intake", "list", "r"], ["admin", "names"],
         ["overlay", "status"], ["overlay", "join", "b.example"], ["overlay", "map"], ["overlay", "explain", "b.example"],
+        ["login"], ["top"], ["bench", "pub", "r"], ["bench", "sub", "r"], ["rp", "info", "r"],
+        ["plan", "show"], ["plan", "apply", "1"], ["plan", "off"], ["plan", "set", "--mode", "apply"], ["plan", "next"], ["plan", "routes", "r"], ["plan", "routes", "--mode", "off"], ["plan", "invitations"],
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -326,6 +338,29 @@ def test_the_home_is_where_the_environment_says_and_nowhere_else(
     assert find_home() == tmp_path
 
 
+def test_an_installed_server_is_used_only_where_the_data_of_a_domain_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elsewhere it would make a new domain, and sign a token that no running one takes."""
+    for variable in ("HERALD_HOME", "HERALD_DATA_DIR", "HERALD_SECRET_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python"))
+    monkeypatch.setattr(herald_package, "__file__", str(tmp_path / "lib" / "site-packages" / "herald" / "__init__.py"))
+    monkeypatch.chdir(tmp_path)
+    assert find_home() is None
+    (tmp_path / "var").mkdir()
+    (tmp_path / "var" / "secret_key").touch()
+    assert find_home() is None  # the data of a domain, and no server
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "herald-server").touch()
+    assert find_home() == tmp_path
+    assert server(tmp_path) == [str(tmp_path / "bin" / "herald-server")]
+    (tmp_path / "var").rename(tmp_path / "data")
+    assert find_home() is None
+    monkeypatch.setenv("HERALD_DATA_DIR", str(tmp_path / "data"))
+    assert find_home() == tmp_path
+
+
 def test_token_create_passes_everything_on_and_prints_only_what_the_server_printed(tmp_path: Path) -> None:
     (tmp_path / "portal").mkdir()
     (tmp_path / "manage.py").write_text("import sys; print(' '.join(sys.argv[1:]))")
@@ -356,5 +391,33 @@ def test_token_create_that_fails_is_exit_code_1(tmp_path: Path) -> None:
 
 def test_token_create_without_the_servers_folder_says_what_it_needs(tmp_path: Path) -> None:
     result = herald("token", "create", HERALD_HOME=str(tmp_path))
+    assert result.exit_code == 2
+    assert "HERALD_HOME" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "passed"),
+    [
+        (["backup", "a.tar", "--force", "--without-records"], "backup --without-records --force -- {cwd}/a.tar"),
+        (["backup", "--check", "--json", "/b/a.tar"], "backup --check --json -- /b/a.tar"),
+        (["backup", "-"], "backup -- -"),
+        (["restore", "a.tar", "--replace"], "restore --replace -- {cwd}/a.tar"),
+        (["restore", "--", "--json"], "restore -- {cwd}/--json"),
+    ],
+)
+def test_backup_and_restore_run_in_the_servers_folder_with_the_file_of_the_current_one(
+    tmp_path: Path, given: list[str], passed: str
+) -> None:
+    (tmp_path / "portal").mkdir()
+    (tmp_path / "manage.py").write_text("import sys; print(' '.join(sys.argv[1:])); sys.exit(1)")
+    (cwd := tmp_path / "elsewhere").mkdir()
+    env = {**os.environ, "HERALD_HOME": str(tmp_path)}
+    done = subprocess.run([*HERALD, *given], env=env, cwd=cwd, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, passed.format(cwd=cwd) + "\n")
+
+
+@pytest.mark.parametrize("command", ["backup", "restore"])
+def test_backup_and_restore_without_the_servers_folder_say_what_they_need(tmp_path: Path, command: str) -> None:
+    result = herald(command, "a.tar", HERALD_HOME=str(tmp_path))
     assert result.exit_code == 2
     assert "HERALD_HOME" in result.stderr

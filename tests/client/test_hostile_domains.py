@@ -34,10 +34,10 @@ FOLDER = Path(herald.__file__).parent
 
 COMMANDS = [
     "rp create x", "rp list", "rp show r", "rp update r --title t", "rp renew r", "rp pause r", "rp resume r",
-    "rp trim r --before all --yes", "rp watch r", "rp watch r --lag-events 5", "rp delete r",
+    "rp trim r --before all --yes", "rp watch r", "rp watch r --lag-events 5", "rp delete r --reason x",
     "sub-durable create r", "sub-durable list", "sub-durable show s", "sub-durable pull s", "sub-durable pull s --ack",
     "sub-durable pull s --data-only", "sub-durable ack s c", "sub-durable renew s", "sub-durable delete s",
-    "token biscuit", "token revoke --id j", "token revoke --lift 1", "key list", "key rotate", "key retire k",
+    "token biscuit", "token list", "token revoke --id j", "token revoke --lift 1", "key list", "key rotate", "key retire k",
     "session list", "session disconnect s", "lease list", "lease renew rp r", "lease renew subscription s",
     "lease renew replica r", "lease renew peer p", "alarm list", "alarm ack 1", "alarm rules",
     "peer list", "peer show p", "peer add http://p --yes", "peer add http://p", "peer approve p --yes", "peer trust p --push",

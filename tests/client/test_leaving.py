@@ -16,7 +16,7 @@ from typing import Any
 
 import herald.sync
 import pytest
-from herald import Client, FileCursorStore, Gap, HeraldError, Received, StateError
+from herald import Client, Event, FileCursorStore, Gap, HeraldError, Received, StateError
 from herald.subscription import Subscription
 
 from tests.client.fake_gateway import FakeGateway
@@ -404,7 +404,7 @@ async def test_without_a_store_an_acknowledgement_changes_nothing(gateway: FakeG
         (item,) = await take(client.subscribe("r", from_="earliest"), 1)
         await item.ack()
     with pytest.raises(HeraldError, match="not received from a subscription"):
-        await Received({}, "r", "a", 1, "a:1").ack()
+        await Received(Event(), "r", "a", 1, "a:1").ack()
 
 
 async def test_an_item_is_still_plain_data(gateway: FakeGateway) -> None:

@@ -70,7 +70,7 @@ def on_a_terminal(*arguments: str, stderr_too: bool = True) -> tuple[str, int]:
             Path(os.devnull).open("w") as nowhere,
             redirect_stdout(stream),
             redirect_stderr(stream if stderr_too else nowhere),
-            patch.dict(os.environ, {name: "" for name in os.environ if name.startswith("HERALD_")}),
+            patch.dict(os.environ, {name: "" for name in os.environ if name.startswith("HERALD_")} | {"NO_COLOR": "1"}),
         ):
             try:
                 cli.main(arguments, prog_name="herald")

@@ -104,6 +104,9 @@ def test_claims_and_strangers_are_explained_too(asker: dict[str, str], rp: str) 
     assert "Claim age is 17, not a number of at least 18." in told.stdout
     told = herald("policy", "explain", "anonymous", rp, "subscribe", **asker)
     assert "The bearer has no token." in told.stdout
+    draft = json.dumps([{"issuer": "anyone", "allow": ["subscribe"]}])
+    told = herald("policy", "explain", "anonymous", rp, "subscribe", "--policy", "-", input=draft, **asker)
+    assert told.stdout.startswith("subscribe is allowed, decided by rule 1\n")
 
 
 @pytest.mark.processes

@@ -53,11 +53,29 @@ def test_switch_is_off(text: str) -> None:
         ({"HERALD_DOMAIN": "-a"}, "HERALD_DOMAIN"),
         ({"HERALD_LOG_LEVEL": "loud"}, "HERALD_LOG_LEVEL"),
         ({"HERALD_OVERLAY": "everybody"}, "HERALD_OVERLAY"),
+        ({"HERALD_PROFILE": "tiny"}, "HERALD_PROFILE is 'tiny'; use auto, small or standard"),
         ({"HERALD_ZONE": "Mars 1"}, "HERALD_ZONE"),
+        ({"HERALD_OPERATOR": "Example Ltd"}, "HERALD_OPERATOR"),
         ({"HERALD_CAPACITY": "4"}, "HERALD_CAPACITY"),
         ({"HERALD_SECRET_KEY": "short"}, "HERALD_SECRET_KEY"),
         ({"HERALD_EVENT_BYTES_MAX": "5000000"}, "HERALD_BATCH_BYTES_MAX"),
         ({"HERALD_LEASE_S_MAX": "60"}, "HERALD_LEASE_S_DEFAULT"),
+        ({"HERALD_MIGRATE": "later"}, "HERALD_MIGRATE"),
+        ({"HERALD_ACK_DEFAULT": "replicated:17"}, "HERALD_ACK_DEFAULT"),
+        ({"HERALD_DATABASE_URL": "mysql://h/x"}, "HERALD_DATABASE_URL"),
+        (
+            {"HERALD_DATABASE_URL": "postgres://h/x", "HERALD_MIGRATION_DATABASE_URL": "h/x"},
+            "HERALD_MIGRATION_DATABASE_URL",
+        ),
+        ({"HERALD_MIGRATION_DATABASE_URL": "postgres://h/x"}, "HERALD_MIGRATION_DATABASE_URL has no effect"),
+        ({"HERALD_DATABASE_CONNECTIONS": "1"}, "HERALD_DATABASE_CONNECTIONS"),
+        ({"HERALD_BROKER_URL": "redis+cluster://h:1"}, "HERALD_BROKER_URL names a Redis Cluster"),
+        ({"HERALD_BROKER_URL": "redis://a:1,b:2/0"}, "HERALD_BROKER_URL has to name one server"),
+        ({"HERALD_BROKER_URL": "sentinel://a:26379"}, "HERALD_BROKER_URL cannot be read"),
+        ({"HERALD_SMTP_HOST": "mail.example.org"}, "HERALD_SMTP_HOST needs HERALD_MAIL_FROM"),
+        ({"HERALD_SMTP_SECURITY": "ssl"}, "HERALD_SMTP_SECURITY"),
+        ({"HERALD_SMTP_USER": "herald"}, "HERALD_SMTP_USER and HERALD_SMTP_PASSWORD"),
+        ({"HERALD_BROKER_URL": "kafka://a"}, "HERALD_BROKER_URL is no address"),
     ],
 )
 def test_bad_setting_is_refused_by_name(env: dict[str, str], named: str) -> None:
@@ -87,11 +105,14 @@ def test_every_setting_says_what_it_is_and_its_default_is_within_its_bounds() ->
     assert {field.name for field in fields(Config) if field.metadata["secret"]} == {
         "redis_url",
         "database_url",
+        "migration_database_url",
+        "broker_url",
         "secret_key",
         "oidc_client_secret",
         "otlp_url",
         "metrics_token",
         "push_proxy",
+        "smtp_password",
     }
 
 

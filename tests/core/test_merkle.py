@@ -110,3 +110,16 @@ def test_what_is_no_place_or_no_hash_is_refused() -> None:
     assert merkle.root_by_path(merkle.leaf(b"a"), -1, 3, path) is None
     assert merkle.root_by_path(merkle.leaf(b"a"), 0, 3, [path[0], path[1][:-1]]) is None
     assert merkle.root_by_path(merkle.leaf(b"a"), 0, 2**70, [path[0]] * 65) is None
+
+
+@given(EVENTS)
+def test_one_walk_gives_the_root_and_all_paths(events: list[bytes]) -> None:
+    hashes = merkle.leaves(events)
+    assert merkle.root_and_paths(hashes) == (
+        merkle.root(hashes),
+        [merkle.path(hashes, index) for index in range(len(events))],
+    )
+
+
+def test_a_tree_of_nothing_has_no_paths() -> None:
+    assert merkle.root_and_paths(b"") == (merkle.root(b""), [])

@@ -13,6 +13,8 @@ from eventing.core.events.positions import (
     LogState,
     OffsetGap,
     Start,
+    StoredTime,
+    begun_at,
     by_vector,
     fits,
     parse_from,
@@ -78,6 +80,42 @@ def test_cursor_is_read_from_text_and_from_an_event_frame(cursor: Cursor) -> Non
     assert parse_from({"epoch": cursor.epoch, "offset": cursor.offset, "rp": "x"}) == cursor
 
 
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("2026-11-24T02:50:00Z", 1_795_488_600_000),
+        ("2026-11-24T03:50:00+01:00", 1_795_488_600_000),
+        ("2026-11-24T02:50:00.123Z", 1_795_488_600_123),
+        ("2026-11-24T02:50:00.1230001Z", 1_795_488_600_124),  # no event stored at .123 is at or after it
+        ("2026-11-24T02:50:00.999999999Z", 1_795_488_601_000),
+        ("1969-12-31T23:59:59Z", 0),
+    ],
+)
+def test_a_time_is_read_from_text_and_from_an_object(text: str, ms: int) -> None:
+    assert parse_from(f"time:{text}") == StoredTime(ms) == parse_from({"time": text})
+
+
+@pytest.mark.parametrize(
+    ("offset", "future", "log", "start"),
+    [
+        (7, False, LOG, Start("abc", 7, True)),
+        (9, False, LOG, Start("abc", 9, True)),
+        (12, False, LOG, Start("abc", 9, True)),  # stored after the extent was read: they follow live
+        (5, False, LOG, Start("abc", 5, False, OffsetGap("abc", 1, 4))),
+        (2, False, LOG, Start("abc", 5, False, OffsetGap("abc", 1, 4))),  # trimmed meanwhile
+        (9, True, LOG, Start("abc", 9, True)),
+        (1, False, EMPTY, Start("abc", 1, True)),
+        (1, False, LogState("abc", 1, 4), Start("abc", 1, True)),
+        (9, False, TRIMMED, Start("abc", 9, False, OffsetGap("abc", 1, 8))),
+        (9, True, TRIMMED, Start("abc", 9, True)),
+    ],
+)
+def test_a_start_by_time_is_a_gap_where_earlier_events_have_gone(
+    offset: int, future: bool, log: LogState, start: Start
+) -> None:
+    assert begun_at(offset, future, log) == start
+
+
 @pytest.mark.parametrize("place", NAMED_POSITIONS)
 def test_places_are_read_as_words(place: str) -> None:
     assert parse_from(place) == place
@@ -102,6 +140,22 @@ def test_places_are_read_as_words(place: str) -> None:
         {"epoch": "abc:1", "offset": 1},
         {"epoch": 1, "offset": 1},
         {"epoch": "abc", "offset": 10**5000},
+        "time:",
+        "time:5",
+        "time:yesterday",
+        "time:2026-11-24",
+        "time:2026-11-24T02:50Z",
+        "time:2026-11-24T02:50:00",
+        "time:2026-11-24T02:50:00 01:00",
+        "time:2026-11-24T02:50:60Z",
+        "time:2026-02-30T02:50:00Z",
+        "time:0000-01-01T00:00:00Z",
+        "time:9999-12-31T23:59:59-01:00",
+        "time:2026-11-24T02:50:00.0000000000Z",
+        "time:\u0662026-11-24T02:50:00Z",
+        {"time": 5},
+        {"time": "now"},
+        {"time": "2026-11-24T02:50:00Z", "epoch": "abc"},
     ],
 )
 def test_anything_else_is_refused(value: Any) -> None:

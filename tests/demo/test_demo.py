@@ -104,6 +104,8 @@ def test_the_demo_starts_obeys_cut_heal_and_forge_and_ctrl_c_stops_all_of_it(dem
     demo.shows("detected: forged events", after=typed)
     typed = demo.type("cut nobody")
     demo.shows("cut needs a domain:", after=typed)
+    typed = demo.type("fame beta")
+    demo.shows("make demo ARGS=self", after=typed)
     begun = time.monotonic()
     assert demo.end(signal.SIGINT) == 0
     assert time.monotonic() - begun < STOPPED_WITHIN_S
@@ -129,6 +131,68 @@ def test_twelve_domains_that_nobody_wires_link_carry_events_and_go_on_without_th
         demo.shows("send needs a domain:", after=typed)
         typed = demo.type("map")
         demo.shows("alpha    down", after=typed)
+        assert demo.end(signal.SIGINT) == 0
+        assert "Traceback" not in demo.output
+    finally:
+        demo.kill()
+
+
+@pytest.mark.long
+@pytest.mark.soak
+@pytest.mark.processes
+@pytest.mark.timeout(900)
+def test_five_domains_hand_over_a_home_that_drains_and_one_that_is_lost(demo: Demo) -> None:
+    demo.shows("lacks", STARTED_WITHIN_S)
+    typed = demo.type("lose beta")
+    demo.shows("the home of", after=typed)
+    demo.shows("is alpha: lose alpha", after=typed)
+    typed = demo.type("drain alpha")
+    demo.shows("Done, 1 homes were handed over", 120, after=typed)
+    demo.shows("of term 1; alpha is a replica, and may stop", 60, after=typed)
+    home = demo.output[typed:].partition("the home of ")[2].partition(" is ")[2].partition(",")[0]
+    assert home in ("beta", "gamma", "epsilon"), "a neighbour of alpha"
+    typed = demo.type("undrain alpha")
+    demo.shows("alpha takes over homes again", after=typed)
+    typed = demo.type(f"lose {home}")
+    demo.shows("names electors", after=typed)
+    demo.shows("by the signatures of a majority of 2", 120, after=typed)
+    demo.shows("comes back as a replica", 60, after=typed)
+    assert demo.end(signal.SIGINT) == 0
+    assert "Traceback" not in demo.output
+
+
+@pytest.mark.long
+@pytest.mark.soak
+@pytest.mark.processes
+@pytest.mark.timeout(1200)
+def test_five_domains_administrate_themselves_when_one_is_famous_drained_and_lost(tmp_path: Path) -> None:
+    demo = Demo(tmp_path, "self")
+    try:
+        demo.shows("It is your turn", 4 * STARTED_WITHIN_S)
+        assert "/login/once/" in demo.output
+        typed = demo.type("fame nobody")
+        demo.shows("fame needs a domain:", after=typed)
+        typed = demo.type("fame beta")
+        demo.shows("decision 1 of beta: a replica at", 120, after=typed)
+        demo.shows("no domain has more than 1.25 times its fair share", 300, after=typed)
+        demo.shows("; 0 events missing, 0 doubled. The crowd has left.", 180, after=typed)
+        demo.shows("Look: herald plan show", 60, after=typed)
+        typed = demo.type("drain alpha")
+        demo.shows("20 readers read", 60, after=typed)
+        demo.shows("left to hand over: 0 homes, 0 deliveries, 0 readers", 120, after=typed)
+        demo.shows("0 events missing, 0 doubled", 60, after=typed)
+        demo.shows("alpha is a replica, and may stop", 60, after=typed)
+        typed = demo.type("home")
+        demo.shows("epsilon  home ", after=typed)
+        home = demo.output[typed:].rpartition("home ")[2].partition(",")[0]
+        assert home in ("beta", "gamma", "delta", "epsilon")
+        typed = demo.type(f"lose {home}")
+        demo.shows("by the signatures of a majority of 3", 120, after=typed)
+        demo.shows("10 of 10 events of before", 60, after=typed)
+        typed = demo.type(f"start {home}")
+        demo.shows("is up again", STARTED_WITHIN_S, after=typed)
+        demo.shows("epsilon  home ", 180, after=typed)
+        assert f"home {home}, " not in demo.output[typed:], "it comes back as a replica"
         assert demo.end(signal.SIGINT) == 0
         assert "Traceback" not in demo.output
     finally:

@@ -20,6 +20,9 @@ from eventing.core import errors
 from eventing.core.config import Config
 from eventing.core.errors import ApplicationError
 from eventing.core.principals import OPERATIONS
+from eventing.operations.rules.alarms import HOMES, PLACEMENT
+from eventing.rps.rules.watches import AUDIENCE, KINDS
+from portal.documentation.rendering import rendered
 from tests.docs import bounds
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,6 +32,8 @@ DOCUMENTS = sorted(
         *ROOT.glob("*.md"),
         *(ROOT / "docs").rglob("*.md"),
         *(ROOT / "client").rglob("*.md"),
+        ROOT / "examples" / "README.md",
+        *(ROOT / "deploy").rglob("*.md"),
         ROOT / "spark/README.md",
     ]
     if "node_modules" not in path.parts
@@ -36,7 +41,7 @@ DOCUMENTS = sorted(
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 ASYNCAPI = yaml.safe_load((ROOT / "docs" / "asyncapi.yaml").read_text())
-CLIENT_VARIABLES = {"HERALD_TOKEN", "HERALD_URL", "HERALD_HOME", "HERALD_TRACEBACK"}
+CLIENT_VARIABLES = {"HERALD_TOKEN", "HERALD_URL", "HERALD_HOME", "HERALD_CLIENT_PROFILE", "HERALD_TRACEBACK"}
 
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -165,6 +170,21 @@ def test_asyncapi_is_whole() -> None:
     }
 
 
+class OnceKeyed(yaml.SafeLoader):
+    """Refuses a mapping that has a key twice, of which YAML's usual reader keeps the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        assert len(keys) == len(set(keys)), f"{node.start_mark}: a key is there twice"
+        return dict(super().construct_mapping(node, deep))
+
+
+def test_asyncapi_has_no_key_twice_and_names_every_problem() -> None:
+    again = yaml.load((ROOT / "docs" / "asyncapi.yaml").read_text(), OnceKeyed)
+    assert again == ASYNCAPI
+    assert ASYNCAPI["components"]["schemas"]["ProblemType"]["enum"] == errors.problem_types()
+
+
 def test_asyncapi_and_the_protocol_name_the_same_operations_and_frames() -> None:
     section = PROTOCOL.partition("\n## WebSocket")[2].partition("\n### cloudevents.json")[0]
     documented = set(re.findall(r"^\| `([a-z]+)` \|", section, re.MULTILINE))
@@ -189,8 +209,12 @@ def commands_of(document: str) -> list[str]:
 TUTORIALS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "tutorials").glob("*.md"))
 
 
-@pytest.mark.parametrize("line", [line for name in ("README.md", *TUTORIALS) for line in commands_of(name)])
-def test_every_herald_command_of_the_tutorials_is_understood(line: str) -> None:
+GUIDES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "how-to").glob("from-*.md"))
+COMMANDED = ("README.md", "examples/README.md", *TUTORIALS, *GUIDES)
+
+
+@pytest.mark.parametrize("line", sorted({line for name in COMMANDED for line in commands_of(name)}))
+def test_every_herald_command_of_tutorials_and_guides_is_understood(line: str) -> None:
     arguments = shlex.split(line)[1:]
     context = click.Context(cli, info_name="herald")
     command: click.Command = cli
@@ -231,3 +255,13 @@ def test_the_index_leads_to_every_document() -> None:
         for path in (ROOT / "docs" / folder).glob("*.md")
     } - {"README.md"}
     assert there - linked == set()
+
+
+@pytest.mark.parametrize("kind", sorted({*KINDS, AUDIENCE, PLACEMENT, HOMES}))
+def test_every_kind_of_alarm_has_a_section_that_says_what_to_do(kind: str) -> None:
+    """The section that alarms link to, as the domain serves it at /docs/alarms."""
+    name = "docs/alarms.md"
+    html = rendered((ROOT / name).read_text(), name).html
+    _, found, after = html.partition(f'<h2 id="{kind}">')
+    assert found, kind
+    assert "<ol>" in after.partition("<h2")[0], "steps"

@@ -20,8 +20,17 @@ ANSWER_WITHIN_S = 60.0
 class Client:
     """One herald.v1 connection: `ask` for operations, `events` and `frame` for what comes by itself."""
 
-    def __init__(self, live_gateway: LiveGateway, *, token: str | None = None, gateway: int = 0, **claims: Any) -> None:
+    def __init__(
+        self,
+        live_gateway: LiveGateway,
+        *,
+        token: str | None = None,
+        gateway: int = 0,
+        query: dict[str, str] | None = None,
+        **claims: Any,
+    ) -> None:
         self._live_gateway = live_gateway
+        self._query = query or {}
         self._token = token or live_gateway.token(**{"subject": "tester", **claims})
         self._gateway = gateway
         self._ids = itertools.count(1)
@@ -33,7 +42,7 @@ class Client:
 
     async def __aenter__(self) -> Self:
         self.ws = await connect(
-            self._live_gateway.ws_url(self._gateway),
+            self._live_gateway.ws_url(self._gateway, **self._query),
             additional_headers={"Authorization": f"Bearer {self._token}"},
             subprotocols=["herald.v1"],  # type: ignore[list-item]
             compression=None,

@@ -35,6 +35,8 @@ from eventing.core.config import Config
 from eventing.store import keys
 from portal.supervisor import redis_server
 from portal.supervisor.parent_watchdog import death_signal
+from tests.store.cluster_process import ClusterProcesses
+from tests.store.listening import subscribers
 
 ADMIN = "root"
 UP_WITHIN_S = 90.0
@@ -105,8 +107,11 @@ class LiveGateway:
         *,
         gateways: int = 1,
         program: Sequence[str] = GATEWAY,
+        cluster: dict[str, Any] | None = None,
         **settings: Any,
     ) -> None:
+        self.cluster: ClusterProcesses | None = None
+        self._cluster_settings = cluster  # of ClusterProcesses
         shutil.copytree(prepared.data_dir, data_dir)
         self.data_dir = data_dir
         self._key = prepared.key
@@ -139,6 +144,8 @@ class LiveGateway:
     @property
     def redis(self) -> redis.Redis:
         """A client of its Redis; the caller closes it."""
+        if self.cluster is not None:
+            return self.cluster.client()
         return redis.Redis.from_url(self.config.effective_redis_url)
 
     def gateway_process(self, gateway: int = 0) -> psutil.Process:
@@ -157,7 +164,16 @@ class LiveGateway:
         return self
 
     def start_redis(self) -> None:
-        """Start Redis as `make run` does, and wait until it has loaded its data."""
+        """Start Redis as `make run` does, and wait until it has loaded its data; with HERALD_TEST_PLANE=cluster, or settings of a
+        cluster, a cluster of three primaries."""
+        if self.cluster is not None:
+            self.cluster.start()
+            return
+        if self._cluster_settings is not None or os.environ.get("HERALD_TEST_PLANE") == "cluster":
+            self.cluster = ClusterProcesses(self.data_dir / "cluster", **(self._cluster_settings or {}))
+            self._env |= {"HERALD_REDIS_URL": self.cluster.url, "HERALD_BROKER_URL": "redis://127.0.0.1:1/0"}
+            self.config = Config.from_env(self._env)
+            return
         (self.data_dir / "redis").mkdir(exist_ok=True)
         redis_server.prepare_socket(self.config)
         with (self.data_dir / "redis.log").open("ab") as output:
@@ -173,12 +189,19 @@ class LiveGateway:
 
     def kill_redis(self) -> None:
         """SIGKILL."""
+        if self.cluster is not None:
+            self.cluster.kill()
+            return
         assert self._redis is not None
         self._redis.kill()
         self._redis.wait()
 
     def pause_redis(self, paused: bool) -> None:
         """SIGSTOP, or SIGCONT: it keeps its connections and does nothing."""
+        if self.cluster is not None:
+            for node in self.cluster.nodes:
+                node.pause(paused)
+            return
         assert self._redis is not None
         self._redis.send_signal(signal.SIGSTOP if paused else signal.SIGCONT)
 
@@ -255,6 +278,8 @@ class LiveGateway:
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
+        if self.cluster is not None:
+            self.cluster.kill()
         for listening in self._sockets:
             listening.close()
 
@@ -309,7 +334,7 @@ class LiveGateway:
         with self.redis as client:
             await asyncio.to_thread(
                 wait_for,
-                lambda: client.pubsub_numsub(keys.notification_channel(rp))[0][1] > 0,
+                lambda: subscribers(client, keys.notification_channel(rp)) > 0,
                 about="somebody waits for events",
             )
 

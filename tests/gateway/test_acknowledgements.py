@@ -196,9 +196,12 @@ async def test_cursors_of_other_replicas_are_joined_feed_by_feed(replicas: Repli
     subscription = subscribe(live_gateway, replicas.x, **{"from": "earliest"})["id"]
     epoch_x = (await client.ok("subscribe", subscription=subscription))["epoch"]
     cursors = [Cursor(epoch_x, 0), *(Cursor("otherlog", 9, replicas.vector(**{feed: 2})) for feed in "xy")]
-    with standing_still(live_gateway):  # the first is under way, the others wait for it
-        sent = [await client.send("ack", subscription=subscription, cursor=str(cursor)) for cursor in cursors]
-        await asyncio.sleep(STILL_S)
+    with standing_still(live_gateway):
+        sent = [await client.send("ack", subscription=subscription, cursor=str(cursors[0]))]
+        await received(live_gateway)  # before the others are sent: they wait together only behind one that is under way
+        for cursor in cursors[1:]:
+            sent.append(await client.send("ack", subscription=subscription, cursor=str(cursor)))
+        await received(live_gateway)
     found = await answers(client, sent)
     assert [one["op"] for one in found] == ["ok"] * 3, found
     with live_gateway.http() as http:

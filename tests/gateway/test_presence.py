@@ -1,7 +1,8 @@
-"""/readyz needs everything that `make run` starts: worker, forwarder and beat say that they are there, each by itself."""
+"""/readyz needs everything that `make run` starts: worker, forwarder and schedule say that they are there, each by itself."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,7 +14,7 @@ from redis.exceptions import ConnectionError as RedisAway
 from demo.harness.servers import wait_for
 from eventing.store import keys
 from portal.supervisor import presence
-from portal.supervisor.presence import ChildPresence
+from portal.supervisor.presence import ChildPresence, Presence
 from tests.gateway.server import PLAIN, LiveGateway
 
 CHILDREN = {"worker": "workers", "forwarder": "forwarder", "beat": "beat", "deliverer": "deliverer"}
@@ -47,27 +48,39 @@ def test_a_domain_of_which_one_process_is_away_is_not_ready_and_is_again_when_it
         wait_for(lambda: ready(quiet)[0] == 200, about=f"{away} is back")
 
 
+def test_each_process_of_each_host_counts_for_itself(quiet: LiveGateway) -> None:
+    now = time.time()
+    with quiet.redis as redis:
+        members = {"worker a 1": now + 30, "worker b 1": now + 30, "worker c 1": now - 1, "forwarder a 2": now + 30}
+        redis.zadd(keys.PROCESSES_KEY, members)
+        wait_for(lambda: counted(quiet) == {"forwarder": 1, "worker": 2}, about="those that are present are counted")
+
+
+def counted(live_gateway: LiveGateway) -> dict[str, int]:
+    return dict(httpx.get(f"{live_gateway.url()}/readyz", **PLAIN).json()["processes"])
+
+
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """What is said in Redis; the signals are as before afterwards."""
     noted: list[str] = []
     monkeypatch.setattr(presence, "present", noted.append)
-    kept = [(signal, list(signal.receivers)) for signal in (signals.heartbeat_sent, signals.after_task_publish)]
+    signal = signals.heartbeat_sent
+    receivers = list(signal.receivers)
     yield noted
-    for signal, receivers in kept:
-        signal.receivers = receivers
-        signal.sender_receivers_cache.clear()  # type: ignore[attr-defined]
+    signal.receivers = receivers
+    signal.sender_receivers_cache.clear()  # type: ignore[attr-defined]
 
 
-def test_a_worker_is_there_while_its_heart_beats_and_beat_while_it_sends(said: list[str]) -> None:
+def test_a_worker_is_there_while_its_heart_beats_and_the_schedule_while_it_is_looked_at(said: list[str]) -> None:
     ChildPresence("forwarder")
-    ChildPresence("beat")
+    schedule = Presence("beat")
     assert said == [], "nothing is said before there is a sign"
     signals.heartbeat_sent.send(sender=None)
     assert said == ["forwarder"]
     for _ in range(20):
-        signals.after_task_publish.send(sender="workers.tasks.reap_leases")
-    assert said == ["forwarder", "beat"], "beat sends several a second, and says so once"
+        schedule.sign()
+    assert said == ["forwarder", "beat"], "it is looked at often, and says so once"
 
 
 def test_an_outage_of_redis_is_survived_and_the_next_sign_is_heard(

@@ -216,7 +216,7 @@ async def test_two_hundred_streams_get_every_event(live_gateway: LiveGateway, rp
     async with httpx.AsyncClient(
         base_url=live_gateway.url(),
         headers={"Authorization": f"Bearer {live_gateway.token()}"},
-        **PLAIN,
+        **{**PLAIN, "timeout": 90.0},  # all of them begin at once, on a busy machine
         limits=httpx.Limits(max_connections=200),
     ) as http:
         reading = 0

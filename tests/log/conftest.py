@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 import redis
@@ -37,8 +38,8 @@ async def make_harness() -> AsyncIterator[Callable[..., Awaitable[Harness]]]:
     """Makes harnesses on Redis servers of a test's own."""
     made: list[Harness] = []
 
-    async def make(process: RedisProcess, durability: Durability | None = ALWAYS) -> Harness:
-        made.append(Harness(async_client(process.url), durability))
+    async def make(process: RedisProcess, durability: Durability | None = ALWAYS, **settings: Any) -> Harness:
+        made.append(Harness(async_client(process.url), durability, **settings))
         return made[-1]
 
     yield make

@@ -16,13 +16,14 @@ from eventing.core.events.ack_level import Ack
 from eventing.core.events.cloudevents import Event
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.history import HistoryBounds
+from eventing.core.events.lineage import Lineage
 from eventing.core.events.positions import LogState
 from eventing.log import control, scripts
 from eventing.log.appender import Appender, Outcome
 from eventing.log.reader import LogReader
 from eventing.log.scripts import Appended, LogRun, NoLog
 from eventing.rps.rules.descriptor import Descriptor
-from eventing.store.client import Script
+from eventing.store.client import Script, form_for
 from eventing.store.connection import Durability
 
 NEW_RP = (f"{number:a>26}".translate(str.maketrans("01234567890", "bcdefghijkl")) for number in itertools.count(1))
@@ -36,16 +37,19 @@ def make_event(event_id: str, size: int = 0, source: str = "/tests") -> Event:
 class Log:
     """The scripts, called on one RP. Everything is asked of the server; nothing is remembered here."""
 
-    def __init__(self, client: redis.Redis, rp: str, *, window_s: int = 600, ids_max: int = 100_000) -> None:
+    def __init__(
+        self, client: redis.Redis, rp: str, *, window_s: int = 600, ids_max: int = 100_000, fenced: bool = False
+    ) -> None:
         self.client = client
         self.rp = rp
         self._window_s = window_s
         self._ids_max = ids_max
+        self.fenced = fenced
 
     def call(self, script: Script, args: list[Any]) -> Any:
         """Run a script. Raises NoLog."""
         try:
-            return self.client.eval(script.text, *args)
+            return self.client.eval(form_for(self.client, script).text, *args)
         except redis.ResponseError as error:
             if str(error).startswith("NOLOG"):
                 raise NoLog from None
@@ -55,9 +59,15 @@ class Log:
         bounds = HistoryBounds(max_events, max_bytes, max_age_s)
         return scripts.log_state(self.call(scripts.CREATE, scripts.create_args(self.rp, bounds)))
 
-    def append(self, *events: Event) -> Appended:
-        args = scripts.append_args(self.rp, events, self._window_s, self._ids_max)
-        return scripts.appended(self.call(scripts.APPEND, args), len(events))
+    def append(self, *events: Event, replicas: int = 0) -> Appended:
+        args = scripts.append_args(self.rp, events, self._window_s, self._ids_max, replicas)
+        return scripts.appended(self.call(scripts.append_script(self.fenced), args), len(events))
+
+    def lineage(self) -> Lineage:
+        return scripts.lineage(self.call(scripts.LINEAGE, scripts.lineage_args(self.rp, self.fenced)))
+
+    def reveal(self, epoch: str, after: int) -> int:
+        return int(self.call(scripts.REVEAL, scripts.reveal_args(self.rp, epoch, after)))
 
     def read(self, first: int = 1, events_max: int = 1000, bytes_max: int = 1 << 20) -> LogRun:
         return scripts.run(self.call(scripts.READ, scripts.read_args(self.rp, first, events_max, bytes_max)))
@@ -70,10 +80,11 @@ class Log:
         return int(self.call(scripts.OLDEST_GRANTED, scripts.oldest_granted_args(self.rp, bounds)))
 
     def acknowledge(self, cursor: Cursor, subscription: str = "sub_a") -> Cursor:
-        args = control.acknowledge_args(self.rp, subscription, cursor)
-        verdict, value = control.verdict(self.call(scripts.ACKNOWLEDGE, args))
+        args = control.acknowledge_args(self.rp, subscription, cursor, fenced=self.fenced)
+        answer = self.call(scripts.ACKNOWLEDGE, args)
+        verdict, value = control.verdict(answer)
         if verdict == "ok":
-            return Cursor(cursor.epoch, int(value))
+            return Cursor(answer[2].decode(), int(value))
         epoch, last = (value, 0) if verdict == "epoch" else (cursor.epoch, int(value))
         refused = control.refused_cursor(cursor, epoch, last)
         assert refused is not None
@@ -93,13 +104,20 @@ def descriptor(rp: str | None = None, ack: str = "stored") -> Descriptor:
 class Harness:
     """An appender on a Redis, with logs made on demand, as the gateway has it."""
 
-    def __init__(self, client: redis.asyncio.Redis, durability: Durability | None = ALWAYS) -> None:
+    def __init__(
+        self,
+        client: redis.asyncio.Redis,
+        durability: Durability | None = ALWAYS,
+        *,
+        fenced: bool = False,
+        replicas_known: int = 0,
+    ) -> None:
         self.client = client
-        self.reader = LogReader(client)
+        self.reader = LogReader(client, fenced=fenced, replicas_known=replicas_known)
         self.remade: list[str] = []
         self.gone: set[str] = set()
         self._durability = durability
-        self.appender = Appender(client, self.durability, self.remake, window_s=600, ids_max=10_000_000)
+        self.appender = Appender(client, self.durability, self.remake, window_s=600, ids_max=10_000_000, fenced=fenced)
 
     async def durability(self) -> Durability:
         return self._durability or await self.reader.durability()

@@ -11,6 +11,7 @@ from demo.harness.servers import free_port, wait_for
 from eventing.core.errors import AckUnavailable
 from eventing.log import appender as appender_module
 from eventing.log.scripts import Appended
+from eventing.store import keys
 from tests.log.harness import Harness, calls_of, descriptor, make_event
 from tests.store.redis_process import RedisProcess
 
@@ -82,11 +83,11 @@ async def test_replicated_is_on_the_replica_when_it_is_acknowledged(
     process, port = primary
     replica = follow(new_redis, port)
     harness = await make_harness(process, None)
-    on_replica = await make_harness(replica)
     rp = descriptor(ack="replicated:1")
-    for number in range(30):
-        await harness.appender.append_and_wait(rp, [make_event(str(number))])
-        assert len(await on_replica.stored(rp.id)) == number + 1
+    with replica.client() as on_replica:
+        for number in range(30):
+            await harness.appender.append_and_wait(rp, [make_event(str(number))])
+            assert on_replica.xlen(keys.log_keys(rp.id)[0]) == number + 1
     assert await calls_of(harness.client, "wait") >= 30
 
 

@@ -12,6 +12,7 @@ from eventing.log import scripts
 from eventing.log.scripts import Appended, NoLog
 from eventing.store import keys
 from tests.log.harness import Log, make_event
+from tests.store.listening import listening
 
 
 def held(log: Log) -> list[bytes]:
@@ -52,15 +53,13 @@ def test_numbering_goes_on_after_all_events_have_gone(log: Log) -> None:
 
 def test_offsets_stay_exact_beyond_what_lua_writes_as_a_plain_number(log: Log) -> None:
     log.client.hset(keys.meta_key(log.rp), "n", 2**52)
-    listener = log.client.pubsub()
-    listener.subscribe(keys.notification_channel(log.rp))
-    assert listener.get_message(timeout=20)["type"] == "subscribe"
-    assert log.append(make_event("a"), make_event("b")).offsets == [2**52, 2**52 + 1]
-    assert log.append(make_event("a")) == Appended(log.read().state.epoch, [2**52], [True])
-    run = log.read(2**52 + 1)
-    assert (run.first, run.events, run.state.first) == (2**52 + 1, [b"b"], 2**52)
-    assert scripts.parse_own_notification(listener.get_message(timeout=20)["data"])[1] == 2**52
-    listener.close()
+    with listening(log.client, keys.notification_channel(log.rp)) as listener:
+        assert log.append(make_event("a"), make_event("b")).offsets == [2**52, 2**52 + 1]
+        assert log.append(make_event("a")) == Appended(log.read().state.epoch, [2**52], [True])
+        run = log.read(2**52 + 1)
+        assert (run.first, run.events, run.state.first) == (2**52 + 1, [b"b"], 2**52)
+        message = wait_for(lambda: listener.get_message(timeout=0.1), 20)
+        assert scripts.parse_own_notification(message["data"])[1] == 2**52
 
 
 def test_without_a_log_nothing_is_made(new_log: Callable[..., Log]) -> None:
@@ -136,14 +135,11 @@ def test_source_and_id_are_not_confused_with_each_other(log: Log) -> None:
 
 def test_a_run_of_repetitions_only_does_not_ring_the_bell(log: Log) -> None:
     log.append(make_event("a"))
-    listener = log.client.pubsub(ignore_subscribe_messages=True)
-    listener.subscribe(keys.notification_channel(log.rp))
-    wait_for(lambda: log.client.pubsub_numsub(keys.notification_channel(log.rp))[0][1], about="subscribed")
-    log.append(make_event("a"))
-    log.append(make_event("b"))
-    message = wait_for(lambda: listener.get_message(timeout=0.1), 20)
-    assert scripts.parse_own_notification(message["data"]) == (log.read().state.epoch, 2, [b"b"])
-    listener.close()
+    with listening(log.client, keys.notification_channel(log.rp)) as listener:
+        log.append(make_event("a"))
+        log.append(make_event("b"))
+        message = wait_for(lambda: listener.get_message(timeout=0.1), 20)
+        assert scripts.parse_own_notification(message["data"]) == (log.read().state.epoch, 2, [b"b"])
 
 
 def move_window_back(log: Log, by_ms: int) -> None:
@@ -281,16 +277,13 @@ def test_the_bound_by_age_cuts_between_old_and_young(new_log: Callable[..., Log]
 
 
 def test_a_run_rings_once_with_epoch_first_offset_and_the_new_events_only(log: Log) -> None:
-    listener = log.client.pubsub(ignore_subscribe_messages=True)
-    listener.subscribe(keys.notification_channel(log.rp))
-    wait_for(lambda: log.client.pubsub_numsub(keys.notification_channel(log.rp))[0][1], about="subscribed")
-    log.append(make_event("a"))
-    log.append(make_event("a"), make_event("b", 70_000), make_event("c"))
-    epoch = log.read().state.epoch
-    rings = [wait_for(lambda: listener.get_message(timeout=0.1), 20)["data"] for _ in range(2)]
-    assert [scripts.parse_own_notification(ring) for ring in rings] == [
-        (epoch, 1, [b"a"]),
-        (epoch, 2, [make_event("b", 70_000).body, b"c"]),
-    ]
-    assert listener.get_message(timeout=0.05) is None
-    listener.close()
+    with listening(log.client, keys.notification_channel(log.rp)) as listener:
+        log.append(make_event("a"))
+        log.append(make_event("a"), make_event("b", 70_000), make_event("c"))
+        epoch = log.read().state.epoch
+        rings = [wait_for(lambda: listener.get_message(timeout=0.1), 20)["data"] for _ in range(2)]
+        assert [scripts.parse_own_notification(ring) for ring in rings] == [
+            (epoch, 1, [b"a"]),
+            (epoch, 2, [make_event("b", 70_000).body, b"c"]),
+        ]
+        assert listener.get_message(timeout=0.05) is None

@@ -23,6 +23,7 @@ from eventing.store.client import client as redis_client
 from eventing.store.connection import async_client
 from tests.log.harness import NEW_RP, make_event
 from tests.log.runs import receive_run, runs_after, seal_keep, unsealed
+from tests.store.listening import listening
 
 B, C = (Feed(origin, "abc").key for origin in ("b.example", "c.example"))
 WIDE = HistoryBounds(10_000, 1 << 24)
@@ -40,11 +41,8 @@ def rp(redis_url: str) -> Iterator[str]:
 @pytest.fixture
 def rings(rp: str) -> Iterator[Callable[[], scripts.Notification]]:
     """The next ring of the RP's bell."""
-    listener = redis_client().pubsub(ignore_subscribe_messages=True)
-    listener.subscribe(keys.notification_channel(rp))
-    wait_for(lambda: redis_client().pubsub_numsub(keys.notification_channel(rp))[0][1], about="subscribed")
-    yield lambda: scripts.parse_notification(wait_for(lambda: listener.get_message(timeout=0.1), 20)["data"])
-    listener.close()
+    with listening(redis_client(), keys.notification_channel(rp)) as listener:
+        yield lambda: scripts.parse_notification(wait_for(lambda: listener.get_message(timeout=0.1), 20)["data"])
 
 
 def publish(rp: str, *names: str, size: int = 0) -> scripts.Appended:
@@ -131,7 +129,7 @@ def test_own_events_are_numbered_without_the_foreign_ones_between(
         (epoch, 2, [b"%c1" % ord(B[0]), b"%c2" % ord(B[0])], B, 1),
         (epoch, 4, [b"b"], OWN, 2),
     ]
-    assert federated.heads([rp]) == [LogHead(epoch, 1, 5, 2, {B: 2}, 0)]
+    assert federated.heads([rp]) == [LogHead(epoch, epoch, 1, 5, 2, {B: 2}, 0)]
     assert [federated.feed_event_at(rp, offset) for offset in (1, 3, 4)] == [
         (OWN, 1, b"a"),
         (B, 2, b"%c2" % ord(B[0])),
@@ -515,7 +513,7 @@ def test_a_new_epoch_begins_empty_at_one_and_takes_the_old_own_feed_back_as_any_
     epoch = federated.renumber(rp, was.epoch)
     assert epoch != was.epoch
     assert federated.renumber(rp, was.epoch) == epoch  # whoever finds the stale log a little later changes nothing
-    assert federated.heads([rp]) == [LogHead(epoch, 1, 1, 0, {}, 0)]
+    assert federated.heads([rp]) == [LogHead(epoch, epoch, 1, 1, 0, {}, 0)]
     assert not list(redis_client().scan_iter(match=keys.seals_prefix(rp).replace("{", "[{]") + "*"))
     assert publish(rp, "c") == (epoch, [1], [False])
     for run in saved:
@@ -538,7 +536,7 @@ def test_what_was_published_after_the_last_seal_is_taken_into_the_new_epoch(rp: 
     receive(rp, C, 1, 1)
     epoch = federated.renumber(rp, carry_after_ms=sealed_at_ms)
     assert bodies(rp) == [b"later1", b"later2"]
-    assert federated.heads([rp]) == [LogHead(epoch, 1, 3, 2, {}, 0)]
+    assert federated.heads([rp]) == [LogHead(epoch, epoch, 1, 3, 2, {}, 0)]
     assert publish(rp, "later2", "more") == (epoch, [2, 3], [True, False])
     assert publish(rp, "before").duplicates == [False]
     assert seal(rp).events == [b"later1", b"later2", b"more", b"before"]

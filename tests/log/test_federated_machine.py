@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,14 +11,17 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from eventing.conf import config
 from eventing.core import merkle
 from eventing.core.events.cloudevents import Event
 from eventing.core.events.feeds import Feed
 from eventing.core.events.history import HistoryBounds
 from eventing.core.events.vectors import covers
+from eventing.core.seals.heads import HEAD_BYTES
 from eventing.log import control, federated, federated_bulk, scripts
 from eventing.log.federated import LogHead
 from eventing.log.federated_bulk import Incoming, OwnSeal
+from eventing.log.lineage import lineage_begin
 from eventing.log.scripts import OWN
 from eventing.store import keys
 from eventing.store.client import Script, client, script_of
@@ -55,9 +59,9 @@ class Kept:
     offsets: list[int]
 
 
-def seal_head(feed: str, last: int) -> bytes:
-    """The head of the seal that ends a feed at a sequence."""
-    return f"{feed}{last}".encode()
+def seal_digest(feed: str, last: int) -> bytes:
+    """The digest of the seal that ends a feed at a sequence."""
+    return hashlib.sha256(f"{feed}{last}".encode()).digest()
 
 
 def foreign(feed: str, sequence: int) -> Event:
@@ -80,13 +84,14 @@ class FederatedMachine(RuleBasedStateMachine):
         assert not list(client().scan_iter(match=f"*{self.rp}*"))
 
     def _reset(self, epoch: str) -> None:
-        self.epoch, self.own_key = epoch, Feed("a.example", epoch).key
+        self.epoch, self.own_key = epoch, Feed(config().domain, epoch).key
+        self.ended: set[str] = set()  # own feeds of epochs that the log continues
         self.entries: list[Entry] = []
         self.vectors: list[dict[str, int]] = [{}]
         self.now: dict[str, int] = {}  # with what was left out at the end of a feed
         self.kept: dict[str, list[Kept]] = {}
         self.places: dict[str, int] = {}
-        self.seal_heads: dict[str, bytes] = {}
+        self.seal_digests: dict[str, bytes] = {}
         self.sealed = self.held = 0
         self.jumped = False
 
@@ -137,7 +142,7 @@ class FederatedMachine(RuleBasedStateMachine):
             [event.body for event in events[size - len(given) :]],
             [scripts.digest(event) for event in events[size - len(given) :]],
             merkle.root(leaves), leaves[: merkle.HASH_BYTES * (size - len(given))], ["x.example", "y.example"],
-            before if accepted else None, seal_head(feed, last),
+            before if accepted else None, seal_digest(feed, last),
         ))  # fmt: skip
         if held >= last:
             assert received == ("known", held, 0, 0)
@@ -148,7 +153,7 @@ class FederatedMachine(RuleBasedStateMachine):
             for sequence, offset in zip(new, offsets, strict=True):
                 self.places.setdefault(str(sequence % 20), offset)
             self.now[feed] = last
-            self.seal_heads[feed] = seal_head(feed, last)
+            self.seal_digests[feed] = seal_digest(feed, last)
             self.jumped |= before > held
             self.kept.setdefault(feed, []).append(Kept(first, last, offsets))
             self._trim()
@@ -176,7 +181,7 @@ class FederatedMachine(RuleBasedStateMachine):
         leaves = merkle.leaves(found.events)
         seal = (self.rp, self.own_key, lost, found.last, merkle.root(leaves), leaves, found.o, found.z)
         assert not seal_keep(OwnSeal(*seal, "other"))
-        assert seal_keep(OwnSeal(*seal, found.epoch, seal_head(OWN, found.last)))
+        assert seal_keep(OwnSeal(*seal, found.epoch, seal_digest(OWN, found.last)))
         assert not seal_keep(OwnSeal(*seal, found.epoch))
         self.kept.setdefault(self.own_key, []).append(Kept(lost, found.last, offsets))
         self.sealed = found.last
@@ -206,6 +211,33 @@ class FederatedMachine(RuleBasedStateMachine):
         epoch = federated.renumber(self.rp)
         assert epoch != self.epoch
         self._reset(epoch)
+
+    @rule()
+    def continue_in_a_new_epoch(self) -> None:
+        """As after a restore: offsets stay, sealed own events are another feed's, those without a seal begin the new one."""
+        ended, sealed = self.own_key, self.sealed
+        epoch = lineage_begin(self.rp)
+        assert epoch != self.epoch
+
+        def divided(vector: dict[str, int]) -> dict[str, int]:
+            own = vector.get(OWN, 0)
+            parts = {**vector, ended: min(own, sealed), OWN: own - min(own, sealed)}
+            return {feed: sequence for feed, sequence in parts.items() if sequence}
+
+        if sealed:
+            self.entries = [
+                entry
+                if entry.feed != OWN
+                else Entry(ended, entry.sequence, entry.body)
+                if entry.sequence <= sealed
+                else Entry(OWN, entry.sequence - sealed, entry.body)
+                for entry in self.entries
+            ]
+            self.vectors, self.now = list(map(divided, self.vectors)), divided(self.now)
+            self.seal_digests[ended] = seal_digest(OWN, sealed)
+            self.ended.add(ended)
+            self.sealed = 0
+        self.epoch, self.own_key = epoch, Feed(config().domain, epoch).key
 
     @rule(data=st.data())
     def vector_at(self, data: st.DataObject) -> None:
@@ -261,7 +293,7 @@ class FederatedMachine(RuleBasedStateMachine):
                 leaves = run.leaves + merkle.leaves(run.events)
                 assert len(leaves) == merkle.HASH_BYTES * (run.last - run.first + 1)
                 assert merkle.root(leaves) == run.seal
-                assert run.path == (() if run.feed_key == self.own_key else ("x.example", "y.example"))
+                assert run.path == (() if run.feed_key in {self.own_key, *self.ended} else ("x.example", "y.example"))
                 given[run.feed_key] += run.events
                 have[run.feed_key] = run.last
         assert given == expected
@@ -270,16 +302,18 @@ class FederatedMachine(RuleBasedStateMachine):
     @invariant()
     def the_head_is_right(self) -> None:
         others = {feed: sequence for feed, sequence in self.now.items() if feed != OWN}
-        own = seal_head(OWN, self.sealed) if self.sealed else b""
+        own = seal_digest(OWN, self.sealed) if self.sealed else b""
         head = LogHead(
+            self.epoch,
             self.epoch,
             self.first,
             len(self.entries) + 1,
             self.now.get(OWN, 0),
             others,
             self.sealed,
-            own,
-            self.seal_heads,
+            own[:HEAD_BYTES],
+            {feed: one[:HEAD_BYTES] for feed, one in self.seal_digests.items()},
+            self.seal_digests,
         )
         assert federated.heads([self.rp]) == [head]
 

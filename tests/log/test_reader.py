@@ -12,7 +12,7 @@ from redis.exceptions import RedisError
 
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.history import HistoryBounds
-from eventing.log.reader import LogReader
+from eventing.log.reader import LogReader, ReadableEnd
 from eventing.log.scripts import NoLog
 from eventing.store.connection import async_client
 from tests.log.harness import NEW_RP, Log, calls_of, make_event
@@ -80,7 +80,7 @@ async def test_a_redis_that_is_away_is_an_error_at_once_and_reads_go_on_when_it_
 async def test_heads_of_many_logs_at_once(log: Log, aclient: redis.asyncio.Redis) -> None:
     reader = LogReader(aclient)
     epoch = log.append(make_event("a")).epoch
-    assert await reader.heads([log.rp, next(NEW_RP)]) == [(epoch, 2), None]
+    assert await reader.heads([log.rp, next(NEW_RP)]) == [ReadableEnd(epoch, 2, False), None]
 
 
 async def test_the_greatest_of_many_cursors_is_acknowledged(log: Log, aclient: redis.asyncio.Redis) -> None:

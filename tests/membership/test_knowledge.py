@@ -131,9 +131,14 @@ def test_a_score_has_its_effect_and_both_are_told_with_the_reason(start: Callabl
     link_with(new)
     observed([DeedObserved(LINK, new.name, "INVALID", 4)])
     wait_for(lambda: not OverlayLink.objects.get(peer=new.name).up, WITHIN_S)
-    told = [one for one in events_at(DOMAIN_ADMIN) if one["type"].startswith("io.herald.overlay.score")]
-    assert [one["data"]["effect"] for one in told] == ["demoted", "not-chosen", "condemned"]
-    assert {one["data"]["reason"] for one in told} == {"sent what it could have found invalid"}
+
+    def effects() -> list[dict[str, Any]]:  # appended right after the commit that ended the link
+        found = [one["data"] for one in events_at(DOMAIN_ADMIN) if one["type"].startswith("io.herald.overlay.score")]
+        return found if len(found) >= 3 else []
+
+    told = wait_for(effects, WITHIN_S)
+    assert [one["effect"] for one in told] == ["demoted", "not-chosen", "condemned"]
+    assert {one["reason"] for one in told} == {"sent what it could have found invalid"}
     assert OverlayLink.objects.get(peer=new.name).reason == "quarantine"
     wait_for(lambda: known_now().scores_of(new.name), WITHIN_S)
     (score,) = known_now().scores_of(new.name)

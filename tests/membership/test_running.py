@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -24,6 +25,9 @@ from eventing.overlay.directory_messages import Records, Want
 from eventing.overlay.directory_records import DomainRecord
 from eventing.overlay.links import Disconnect, Neighbor, NeighborReply, Reason
 from eventing.overlay.liveness import Beat
+from eventing.store.client import client
+from eventing.store.keys import overlay_outbox_key
+from eventing.store.overlay_pictures import state_stored
 from eventing.store.overlay_queues import (
     OverlayNotRunning,
     overlay_again,
@@ -112,6 +116,12 @@ def link_with(sender: Signer) -> None:
     wait_for(lambda: OverlayLink.objects.filter(peer=sender.name, up=True).exists(), WITHIN_S)
 
 
+def told_of_overlay(last: str) -> dict[str, Any]:
+    """What was told of the overlay, by type without the prefix; empty before an event of the type `last`."""
+    told = {one["type"].removeprefix("io.herald.overlay."): one["data"] for one in events_at(DOMAIN_ADMIN)}
+    return told if last in told else {}
+
+
 def test_a_link_is_made_told_and_stored_and_ends_with_its_reason(start: Callable[[], Running]) -> None:
     start()
     new = member()
@@ -119,7 +129,9 @@ def test_a_link_is_made_told_and_stored_and_ends_with_its_reason(start: Callable
     wait_for(lambda: DirectoryDomain.objects.filter(name=new.name, held=True).exists(), WITHIN_S)
     exchange(new, Disconnect(Reason.LEAVING))
     wait_for(lambda: OverlayLink.objects.filter(peer=new.name, up=False).exists(), WITHIN_S)
-    told = {one["type"].removeprefix("io.herald.overlay."): one["data"] for one in events_at(DOMAIN_ADMIN)}
+    told = wait_for(
+        lambda: told_of_overlay("link.dropped"), WITHIN_S, about="the outbox is drained after the row is stored"
+    )
     assert told["link.made"]["reason"] == "accepted"
     assert told["link.dropped"]["reason"] == "leaving"
     assert told["directory.changed"]["admitted"] == [new.name]
@@ -141,7 +153,6 @@ def test_one_process_runs_the_overlay_at_a_time(start: Callable[[], Running]) ->
 
 def test_a_process_whose_lease_was_taken_over_stops(start: Callable[[], Running]) -> None:
     first = start()
-    from eventing.store.client import client
     from eventing.store.keys import OVERLAY_TURN_KEY
 
     client().set(OVERLAY_TURN_KEY, "another")
@@ -188,6 +199,22 @@ def test_joining_again_begins_a_run_with_what_is_trusted_now(start: Callable[[],
     overlay_again()
     running.thread.join(WITHIN_S)
     assert running.outcome == [True], "another run follows"
+
+
+def test_a_domain_that_left_and_joined_again_at_once_ends_its_links_and_takes_nothing_over(
+    start: Callable[[], Running], root: Principal
+) -> None:
+    running = start()
+    new = member()
+    link_with(new)
+    overlay_leave(principal=root)
+    overlay_found(principal=root)
+    overlay_again()  # the process learns of both at once
+    running.thread.join(WITHIN_S)
+    assert running.outcome == [True], "another run follows"
+    assert state_stored() is None, "scores and rows were those of the former membership"
+    waiting: Any = client().lrange(overlay_outbox_key(new.name), 0, -1)
+    assert codec.message_bytes(Disconnect(Reason.LEAVING)) in waiting
 
 
 @pytest.mark.usefixtures("planes")

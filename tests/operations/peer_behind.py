@@ -29,7 +29,7 @@ BEHIND = 4
 def behind() -> tuple[OtherDomain, str]:
     """The peer, and the id of the point of which it lacks BEHIND events."""
     outbound.begin = FakePeer().begin  # type: ignore[attr-defined, assignment]
-    for pause in ("LINGER_S", "SPACING_S", "LAZY_S", "SOON_S"):
+    for pause in ("LINGER_S", "SPACING_S", "SOON_S"):
         setattr(outbound, pause, 0.0)
     domain = OtherDomain(PEER)
     peer_made(domain)

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from eventing.audit.models import AuditEntry
 from eventing.core.errors import Conflict, Forbidden, InvalidRequest, NotFound, PreconditionFailed, QuotaExceeded
 from eventing.operations.models import Alarm
 from eventing.operations.rules.alarms import NOTE_CHARS_MAX, Changed, Cleared, Raised, Stated, Value
-from eventing.operations.selectors.alarms import alarms_open, alarms_page
+from eventing.operations.selectors.alarms import alarms_counted, alarms_open, alarms_page
 from eventing.operations.services import alarms as service
+from eventing.operations.services.alarm_mutes import alarm_mute, alarm_unmute
 from eventing.operations.services.alarms import alarm_acknowledge, alarms_apply, alarms_purge
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.rules.audience import AUDIENCES_MAX
@@ -168,3 +170,45 @@ def test_more_alarms_are_forgotten_at_once_than_a_batch_holds(monkeypatch: pytes
         alarms_apply([Raised(stated("r" * 16, "", about=str(number)))], now=then)
         alarms_apply([Cleared("r" * 16, str(number), "Done.")], now=then)
     assert (alarms_purge(), alarms_purge(), alarms_purge()) == (6, 1, 0)
+
+
+def test_a_mute_holds_until_its_time_also_for_the_alarm_that_follows() -> None:
+    row = rendezvous_point_create(principal=ANN, watch=[LAG])
+    rule, now = rules_of(row.id, row.watch)[0].id, datetime.now(UTC)
+
+    def raised() -> Alarm:
+        alarms_apply([Raised(stated(rule, row.id))], now=now)
+        return alarms_open(rp=row.id)[0]
+
+    first = raised()
+    with Proof(row.id) as proof:
+        alarm_mute(alarm_id=str(first.id), principal=ROOT, for_s=600, reason="planned work", now=now)
+        alarms_apply([Cleared(rule, "sub_1", "The rule is kept again.")], now=now)
+        second = raised()
+    assert proof.types == ["alarm.muted", "alarm.cleared", "alarm.raised"]
+    assert second.id != first.id
+    assert (second.muted_until, second.muted_by, second.mute_reason) == (
+        now + timedelta(seconds=600),
+        "root",
+        "planned work",
+    )
+    assert alarms_counted(now) == {"open": 0, "critical": 0}
+    assert alarms_counted(now + timedelta(seconds=601)) == {"open": 1, "critical": 1}, "it ends by itself"
+    acts = {entry.action: entry for entry in AuditEntry.objects.filter(on_kind="alarm")}
+    assert acts["alarm.mute"].who == "root"
+    assert acts["alarm.mute"].details["reason"] == "planned work"
+
+    with Proof(row.id) as proof:
+        alarm_unmute(alarm_id=str(second.id), principal=ROOT, now=now)
+        alarm_unmute(alarm_id=str(second.id), principal=ROOT, now=now)
+        alarms_apply([Cleared(rule, "sub_1", "The rule is kept again.")], now=now)
+        third = raised()
+    assert proof.types == ["alarm.unmuted", "alarm.cleared", "alarm.raised"]
+    assert third.muted_until is None
+    for wrong in (59, 30 * 86_400 + 1):
+        with pytest.raises(InvalidRequest):
+            alarm_mute(alarm_id=str(third.id), principal=ROOT, for_s=wrong)
+    with pytest.raises(Conflict):
+        alarm_mute(alarm_id=str(first.id), principal=ROOT, for_s=600)
+    with pytest.raises(Forbidden):
+        alarm_mute(alarm_id=str(third.id), principal=ANN, for_s=600)

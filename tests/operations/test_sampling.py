@@ -76,6 +76,17 @@ async def looker() -> AsyncIterator[Looker]:
     await made.close()
 
 
+async def test_rates_are_shared_with_the_gateways_of_all_hosts_that_live(looker: Looker) -> None:
+    limits, whole = looker.gateway.limits, config().publish_events_per_s
+    await looker.run_once()
+    assert limits.events.per_s == whole
+    await looker.gateway.redis.zadd(keys.GATEWAYS_KEY, {"another": looker.now + 3})
+    await looker.run_once()
+    assert limits.events.per_s == whole / 2
+    await looker.run_once(SILENT_S)
+    assert limits.events.per_s == whole
+
+
 def told(at: str, kind: str = events.LOAD_SAMPLED) -> list[dict[str, Any]]:
     """The data of all events of a type in an administrative log."""
     if control.log_state(at) is None:
@@ -158,6 +169,44 @@ async def test_traffic_with_peers_is_told_while_somebody_looks_and_once_more_whe
     await sync_to_async(peer_state.traffic_sent_count)("b.test", 1)
     await looker.run_once()
     assert len(await told_at(DOMAIN_ADMIN, events.PEERS_TRAFFIC)) == 2, "nobody looks"
+
+
+async def test_an_rp_with_a_crowd_is_listed_while_nothing_is_published(looker: Looker) -> None:
+    crowded, small = await new_rp(), await new_rp()
+    await looker.read(DOMAIN_ADMIN)
+    flow, few = flows().hold(crowded), flows().hold(small)
+    for number in range(150):
+        flows().joined(flow, f"subject-{number}", "herald.v1")
+    flows().joined(few, "ann", "herald.v1")
+    flows().delivered(flow, 150, 3000)
+    for deliveries in (150, 0, 0):
+        await looker.run_once()
+        (row,) = (await told_at(DOMAIN_ADMIN))[-1]["hot"]
+        assert row == {"rp": crowded, "events_in": 0, "deliveries": deliveries, "readings": 150}
+    for number in range(60):
+        flows().left(flow, f"subject-{number}", "herald.v1")
+    await looker.run_once()
+    assert (await told_at(DOMAIN_ADMIN))[-1]["hot"] == []
+    flows().release(flow)
+    flows().release(few)
+
+
+async def test_a_gateway_whose_sessions_grow_is_sampled_at_once_and_a_steady_one_every_ten_seconds(
+    looker: Looker,
+) -> None:
+    await looker.run_once()
+
+    async def sampled(sessions: int) -> int:
+        before = len(await told_at(DOMAIN_ADMIN))
+        looker.gateway.hub.sessions.clear()
+        looker.gateway.hub.sessions.update({object(): None for _ in range(sessions)})  # type: ignore[misc]
+        await looker.run_once(1.0)
+        return len(await told_at(DOMAIN_ADMIN)) - before
+
+    grown = [await sampled(sessions) for sessions in (15, 40, 60, 65, 200, 210, 0, 15)]
+    looker.gateway.hub.sessions.clear()
+    assert grown == [0, 1, 1, 0, 1, 0, 0, 0]
+    assert [one["sessions"] for one in (await told_at(DOMAIN_ADMIN))[-3:]] == [40, 60, 200]
 
 
 async def test_an_rps_sample_and_its_sessions_follow_from_the_state_before(looker: Looker) -> None:

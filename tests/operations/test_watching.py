@@ -258,11 +258,12 @@ def test_each_kind_says_what_is_wrong_in_one_sentence() -> None:
             ],
             now,
         ),
+        findings.reliability(rule(missed_s=60), "/d/a/", 0.999, {"b": "unreachable: best 0.981"}, now - 90, now),
     ]
     worst = [one[0] for one in found]
     assert all(one.broken and one.detail.endswith(".") and one.link.startswith("/") and one.values for one in worst)
     assert all(value.value != value.limit for one in worst for value in one.values)
-    assert [one.about for one in worst] == ["sub_1", "b", "", "", "auditors", "", "g", "sub_1"]
+    assert [one.about for one in worst] == ["sub_1", "b", "", "", "auditors", "", "g", "sub_1", "b"]
     assert [[other.broken for other in one[1:]] for one in found] == [
         [False],
         [],
@@ -272,6 +273,7 @@ def test_each_kind_says_what_is_wrong_in_one_sentence() -> None:
         [],
         [False],
         [False],
+        [],
     ]
     assert "50 events behind, 10 are allowed; it is behind for 90 s" in worst[0].detail
 

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any
 
+import msgspec
+
 from eventing.core.events.feeds import Feed
 from eventing.overlay.dissemination import Dissemination, PeerExchange
 from eventing.overlay.dissemination_messages import DisseminationParameters, Grafted, Publish, RunReceived
@@ -22,6 +24,7 @@ from eventing.sim.world import World
 ONE_BY_ONE = DisseminationParameters(
     spacing_s=0.05, answer_s=2.0, anti_entropy_s=0.0, work_s=0.05, request_events_max=40
 )
+PATIENT = msgspec.structs.replace(ONE_BY_ONE, patient=True)
 RUN_EVENTS_MAX = 10
 
 
@@ -68,11 +71,20 @@ class RpWorld(World):
     Args:
         pairs: replicas with a link.
         delay_s: the most that a message takes beyond `JITTER_S`, each by chance.
+        parameters: of all replicas.
     """
 
     JITTER_S = 0.05
 
-    def __init__(self, pairs: Iterable[tuple[str, str]], seed: int, *, delay_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        seed: int,
+        *,
+        delay_s: float = 0.0,
+        parameters: DisseminationParameters = ONE_BY_ONE,
+    ) -> None:
+        self.parameters = parameters
         self.pairs = sorted({(min(pair), max(pair)) for pair in pairs})
         self.names = sorted({name for pair in self.pairs for name in pair})
         self.replicas: dict[str, Replica] = {name: self.replica(name, at) for at, name in enumerate(self.names)}
@@ -88,7 +100,7 @@ class RpWorld(World):
             self.give(self.replicas[other].number, LinkUp(self.replicas[one].number, False))
 
     def replica(self, name: str, number: int) -> Replica:
-        return Replica(name, number)
+        return Replica(name, number, self.parameters)
 
     def link(self, name: str, peer: str) -> Link:
         return self.replicas[name].peers[self.replicas[peer].number].link

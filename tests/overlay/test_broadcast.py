@@ -481,3 +481,36 @@ def test_a_pause_that_is_over_wakes_nobody_when_the_peer_holds_by_now_what_it_re
     held = hear(link, {F: 5}, {F: 5}).link
     assert link_planning.plan(held, {F: 5}, now=until) is LinkPlan.NOTHING
     assert link_state.again_at(held, after=until) is None
+
+
+def test_a_planned_feed_is_eager_whatever_the_peer_prunes_and_however_many_copies_come() -> None:
+    link = broadcast.planned(met({}, lazy=frozenset((F, G)), pruned=frozenset((F, G))), frozenset((F,)))
+    assert link.tree.lazy == link.tree.pruned == frozenset((G,))
+    copies = ReceivedFeeds(known=frozenset((F, G)), redundant=frozenset((F, G)))
+    heard = hear(link, {F: 1}, {F: 1}, received=copies, prune=[F, G])
+    assert heard.prune == frozenset((G,))
+    assert heard.link.tree.lazy == heard.link.tree.pruned == frozenset((G,))
+    assert link_planning.plan(heard.link, {F: 2}, now=NOW) is LinkPlan.RUNS
+
+
+def test_a_feed_that_is_planned_no_more_stays_eager_until_a_copy_proves_it_redundant() -> None:
+    link = broadcast.planned(broadcast.planned(met({}), frozenset((F,))), frozenset())
+    assert link.tree.lazy == frozenset()
+    heard = hear(link, {F: 1}, {F: 1}, received=ReceivedFeeds(known=frozenset((F,)), redundant=frozenset((F,))))
+    assert heard.prune == frozenset((F,))
+
+
+def test_a_low_score_outweighs_a_plan() -> None:
+    link = broadcast.demoted(broadcast.planned(met({F: 1}), frozenset((F,))), {F: 1})
+    assert link.tree.lazy == frozenset((F,))
+    assert link.tree.planned == frozenset()
+
+
+def test_grafts_prunes_and_new_feeds_leave_the_planned_feeds_as_they_are() -> None:
+    link = broadcast.planned(met({F: 1, G: 1}), frozenset((F,)))
+    assert hear(link, {F: 2}, {F: 1}, graft=[G], prune=[G]).link.tree.planned == frozenset((F,))
+    assert broadcast.adopted(msgspec.structs.replace(link, tree=FeedTree(lazy=frozenset((G,)))), F, G) is not link
+    grafted = broadcast.asked_at_once(link, G, 5, now=NOW)
+    assert grafted.tree.planned == frozenset((F,))
+    stored = stored_links.read(stored_links.stored(link))
+    assert stored.tree.planned == frozenset((F,))

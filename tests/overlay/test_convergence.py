@@ -9,8 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from eventing.overlay import broadcast
+from eventing.overlay.dissemination_messages import DisseminationParameters
 from eventing.overlay.graft_timer import GRAFT_S
-from tests.overlay.simulated import RpWorld
+from tests.overlay.simulated import ONE_BY_ONE, PATIENT, RpWorld
 
 NAMES = ["a.example", "b.example", "c.example", "d.example", "e.example"]
 RING_WITH_CHORD = [(NAMES[at], NAMES[(at + 1) % 5]) for at in range(5)] + [(NAMES[0], NAMES[2])]
@@ -47,9 +49,9 @@ def check_converged(world: RpWorld) -> None:
 class Replication(RuleBasedStateMachine):
     """Publishing, trimming, partitions, crashes, lost data, and messages that are lost, doubled and reordered, in any order."""
 
-    @initialize(pairs=topologies(), seed=st.integers(0, 2**32))
-    def begin(self, pairs: list[tuple[str, str]], seed: int) -> None:
-        self.world = RpWorld(pairs, seed)
+    @initialize(pairs=topologies(), seed=st.integers(0, 2**32), parameters=st.sampled_from([PATIENT, ONE_BY_ONE]))
+    def begin(self, pairs: list[tuple[str, str]], seed: int, parameters: DisseminationParameters) -> None:
+        self.world = RpWorld(pairs, seed, parameters=parameters)
 
     def drawn(self, data: Any) -> str:
         name: str = data.draw(st.sampled_from(self.world.names))
@@ -249,3 +251,49 @@ def test_a_stable_network_falls_silent(pairs: list[tuple[str, str]], seed: int) 
     sent = world.sent
     world.go_on(120.0)
     assert world.sent == sent, "something is sent though everybody holds everything"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_planned_feed_arrives_by_the_second_link_without_waiting_for_a_graft_and_loses_nothing_when_the_plan_ends(
+    seed: int,
+) -> None:
+    """A triangle whose links are planned for a's feed: c gets each event from a and from b, whichever link fails."""
+    a, b, c = "a.example", "b.example", "c.example"
+    world = RpWorld([(a, b), (b, c), (a, c)], seed)
+
+    def plan(feeds: frozenset[str]) -> None:
+        for name in world.names:
+            for one in world.replicas[name].peers.values():
+                one.link = broadcast.planned(one.link, feeds)
+
+    for _ in range(20):
+        world.publish(a)
+        world.go_on(0.05)
+    world.settle()
+    plan(frozenset((world.replicas[a].own.key,)))
+    world.settle()
+    for cut in (a, b, a, b):
+        world.cut([(c, cut)])
+        world.publish(a)
+        began = world.now
+        while world.replicas[c].vector != world.replicas[a].vector:
+            assert world.now - began < GRAFT_S, f"it waited for a timer while {cut} was cut off"
+            world.go_on(0.01)
+        world.cut(())
+        world.settle()
+    redundant, published = world.redundant, world.published
+    for _ in range(20):
+        world.publish(a)
+        world.go_on(0.3)
+    assert (world.redundant - redundant) / (world.published - published) >= 0.9, "the second copy is wanted"
+    plan(frozenset())
+    for _ in range(10):
+        world.publish(a)
+        world.go_on(0.3)
+    redundant = world.redundant
+    for _ in range(20):
+        world.publish(a)
+        world.go_on(0.3)
+    assert world.redundant - redundant <= 1, "the links are a tree again"
+    world.settle()
+    check_converged(world)

@@ -23,6 +23,7 @@ from eventing.overlay.gossip_object import (
     merge_rows,
     row_bytes,
 )
+from eventing.overlay.link_rows import MILLISECONDS_MAX, MeasuredLink, links_payload
 from eventing.overlay.load_rows import AMOUNT_MAX, DomainLoad, ZoneTotals, payload_of
 from eventing.overlay.suspicion_rows import ACCUSED_MAX, accusation_payload
 from tests.overlay.gossiping import GossipWorld
@@ -60,6 +61,9 @@ PAYLOADS["load-totals"] = st.builds(ZoneTotals, st.text(max_size=16), amounts, a
 PAYLOADS["rebuttals"] = st.just(b"")
 accused = st.tuples(st.integers(0, 2**32 - 1) | st.text("abc.", max_size=255), st.integers(0, 2**40 - 1))
 PAYLOADS["accusations"] = st.lists(accused, max_size=ACCUSED_MAX).map(lambda of: accusation_payload(tuple(of)))
+millionths, milliseconds = st.integers(0, 10**6), st.integers(0, MILLISECONDS_MAX)
+measured = st.builds(MeasuredLink, st.text("abc.", min_size=1, max_size=253), millionths, milliseconds, milliseconds)
+PAYLOADS["links"] = st.lists(measured, max_size=40, unique_by=lambda link: link.peer).map(links_payload)
 OBJECTS: list[GossipObject] = [Digits(), EXAMPLE["Software"](), *(one() for one in gossip_objects.ALL)]
 every_object = pytest.mark.parametrize("definition", OBJECTS, ids=lambda one: one.name)
 

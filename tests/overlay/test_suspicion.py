@@ -196,6 +196,7 @@ def test_an_accused_domain_that_gossip_does_not_reach_learns_of_it_by_pings() ->
     assert 7 in [domain for domain, _, _ in made.of(Rebutted)]
 
 
+@pytest.mark.long
 def test_a_coalition_of_all_monitors_does_not_have_a_living_domain_suspected() -> None:
     made = SuspectingWorld(40, 4)
     made.world.run(30.0)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from demo.harness.servers import free_port, wait_for
+from eventing.core.brokers import broker_address
 from portal import broker
-from portal.celery import app, broker_url
+from portal.celery import app, transport_options
+from portal.supervisor import redis_server
 from tests.store.redis_process import RedisProcess
 
 
@@ -23,7 +28,7 @@ def redis(tmp_path: Path) -> Iterator[RedisProcess]:
 
 def connection(redis: RedisProcess) -> Any:
     """A connection as workers have it."""
-    return app.connection_for_read(broker_url(redis.url))
+    return app.connection_for_read(broker_address("HERALD_BROKER_URL", redis.url).url)
 
 
 def test_celery_uses_these_channels_whatever_the_form_of_the_url() -> None:
@@ -73,3 +78,33 @@ def test_redis_is_tried_again_after_pauses_that_stay_short(redis: RedisProcess) 
         assert made.connected
     assert pauses_s[0] <= broker.RETRY_S
     assert max(pauses_s) == broker.RETRY_S_MAX
+
+
+def test_tasks_pass_through_the_redis_that_sentinels_name(tmp_path: Path) -> None:
+    program, port, watching = redis_server.find_server().path, free_port(), free_port()
+    stated = tmp_path / "sentinel.conf"
+    stated.write_text(f"port {watching}\nbind 127.0.0.1\ndir {tmp_path}\nsentinel monitor herald 127.0.0.1 {port} 1\n")
+    commands = [
+        [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path)],
+        [program, str(stated), "--sentinel"],
+    ]
+    with ExitStack() as stack:
+        for command in commands:
+            process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.DEVNULL))
+            stack.callback(process.terminate)
+        address = broker_address("HERALD_BROKER_URL", f"sentinel://127.0.0.1:{watching}/herald")
+        made = broker.BrokerConnection(address.url, transport_options=transport_options(address))
+        stack.callback(made.close)
+        assert made.get_transport_cls() is broker.SentinelTransport
+
+        def connects() -> bool:
+            try:
+                made.ensure_connection(max_retries=1)
+            except made.connection_errors:
+                return False
+            return True
+
+        wait_for(connects, about="the Sentinel names the Redis")
+        queue = made.SimpleQueue("tasks")
+        queue.put("one")
+        assert queue.get(timeout=30).payload == "one"

@@ -31,6 +31,7 @@ class FakePeer:
 
     Attributes:
         claims: what it says to hold besides, at every RP.
+        prunes: feeds that it prunes with every answer.
         newest: by RP, the seals that it shows of our own feed; None: its software is older than that.
     """
 
@@ -41,6 +42,7 @@ class FakePeer:
     refuses: dict[str, str] = field(default_factory=dict)
     deaf: bool = False
     claims: dict[str, int] = field(default_factory=dict)
+    prunes: list[str] = field(default_factory=list)
     newest: dict[str, list[Signed]] | None = None
     at_once: int = 0
     at_once_max: int = 0
@@ -78,7 +80,7 @@ class FakePeer:
             seal = seal_read(run.seal)
             if not self.deaf and seal.first <= have.get(seal.feed.key, 0) + 1:
                 have[seal.feed.key] = max(have.get(seal.feed.key, 0), seal.last)
-        answer = wire.RpAnswer(part.rp, {**have, **self.claims})
+        answer = wire.RpAnswer(part.rp, {**have, **self.claims}, prune=self.prunes)
         if self.newest is not None:
             answer.newest = self.newest.get(part.rp, []) if part.own else None
         return answer

@@ -16,7 +16,15 @@ from eventing.peering.services.peers import hello_received, peer_add
 from eventing.replication.services.replica_statements import statements_accept
 from eventing.replication.services.replicas import replica_make
 from eventing.rps.models import RendezvousPoint
-from eventing.rps.rules.statements import Admission, DescriptorStatement, Join, admission_make, descriptor_make
+from eventing.rps.rules.statements import (
+    Admission,
+    DescriptorStatement,
+    Join,
+    PropertyStatement,
+    admission_make,
+    descriptor_make,
+    properties_make,
+)
 from eventing.store.client import client as redis_client
 from tests.peering.other_domain import OtherDomain
 from tests.planes import principal
@@ -73,6 +81,12 @@ class Home(OtherDomain):
             "ack": "stored",
         }
         return descriptor_make(DescriptorStatement(**{**said, **changes}), key)
+
+    def properties(self, reliability: float | None, **changes: Any) -> Signed:
+        """A statement of the RP's properties; `by` is the key that signs it."""
+        key = changes.pop("by", self.keys[-1])
+        said: dict[str, Any] = {"rp": self.rp, "home": self.name, "issued_at_ms": now_ms(), "reliability": reliability}
+        return properties_make(PropertyStatement(**{**said, **changes}), key)
 
     def admission(
         self, domain: str = OWN, *, lasts_s: float = 3600, by: dict[str, Any] | None = None, **changes: Any

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from eventing.access.services.keys import ensure_domain_key
+from eventing.overlay import announcements
 from eventing.peering.services import misbehaviour
 from eventing.replication.forwarding import outbound
 from eventing.replication.ports import forward_start, forwards_waiting
@@ -34,8 +35,10 @@ def shared_stores(db: None, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> 
     redis_client().flushdb()
     ensure_domain_key()
     monkeypatch.setattr(misbehaviour, "WRITES_PER_S", 10_000)
-    for pause, seconds in {"LINGER_S": 0.01, "SPACING_S": 0.0, "LAZY_S": 0.0, "SOON_S": -math.inf}.items():
+    for pause, seconds in {"LINGER_S": 0.01, "SPACING_S": 0.0, "SOON_S": -math.inf}.items():
         monkeypatch.setattr(outbound, pause, seconds)
+    for wait in ("RIDE_S", "ALONE_S", "SECOND_S"):
+        monkeypatch.setattr(announcements, wait, 0.0)
     forward_start.connect(None)
     forwards_waiting.connect(None)
     yield

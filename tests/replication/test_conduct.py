@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 
 import msgspec
@@ -22,8 +23,10 @@ from eventing.membership.rules.observations import (
 )
 from eventing.membership.shapes import OverlayHealth, OverlayPicture, OverlayScore, OverlaySuspicion
 from eventing.overlay import broadcast, link_state
+from eventing.overlay.dissemination import EARLY_S
 from eventing.overlay.scores import Deed, QueuesFull, VectorsShown
 from eventing.peering.models import PeerDelivery
+from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.wire import messages as wire
 from eventing.replication.scoring import comparison, effects
 from eventing.replication.scoring.comparison import links_compare
@@ -32,10 +35,12 @@ from eventing.replication.selectors.forwarding import participations
 from eventing.replication.selectors.regions import region_of
 from eventing.replication.services import conduct
 from eventing.replication.services.conduct import conduct_flush, conduct_note
+from eventing.store.client import client as redis_client
 from eventing.store.overlay_pictures import picture_store
 from eventing.store.overlay_queues import overlay_lease, overlay_take
 from tests.peering.other_domain import OtherDomain
 from tests.replication import shared_rp
+from tests.replication.answering import FakePeer, forward_woken, own, publish
 from tests.replication.shared_rp import Origin, link, peer_made, send, send_runs
 
 pytestmark = pytest.mark.usefixtures("shared_stores")
@@ -85,6 +90,41 @@ def test_a_fault_that_a_busy_machine_causes_as_well_counts_once_in_a_while(scene
     conduct_flush()
     deeds = {(one.deed, one.count) for one in handed_over() if isinstance(one, DeedObserved)}
     assert deeds == {("SILENT", 1), ("INVALID", 2)}
+
+
+def test_a_feed_that_a_peer_prunes_and_grafts_at_once_counts_once_in_a_while_and_not_in_other_requests(
+    scene: shared_rp.Scene, peer: FakePeer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+
+    def graft(feed: str, after_s: float) -> list[Observation]:
+        nonlocal now
+        forward_woken(scene.rp)
+        now += after_s
+        send(scene.peer, wire.RpPart(scene.rp, peer.vectors.get(scene.rp, {}), graft=[feed]))
+        return [one for one in handed_over() if isinstance(one, DeedObserved) and one.deed == "FLAPPING"]
+
+    publish(scene.rp, 1)
+    assert graft(own(scene.rp), 0.5) == [], "it had pruned nothing"
+    peer.prunes = [own(scene.rp), "a" * 16]
+    send(scene.peer, wire.RpPart(scene.rp, peer.vectors[scene.rp], graft=[own(scene.rp)]))
+    publish(scene.rp, 1)
+    assert graft("a" * 16, 0.5) == [], "of a feed that is not here a prune says nothing"
+    publish(scene.rp, 1)
+    assert graft(own(scene.rp), 0.5) == [DeedObserved(region(scene.rp), "b.test", "FLAPPING", 1)]
+    publish(scene.rp, 1)
+    assert graft(own(scene.rp), 0.5) == [], "one counts in a while"
+    redis_client().delete("herald:peer:{b.test}:flapped")
+    publish(scene.rp, 1)
+    assert graft(own(scene.rp), EARLY_S + 0.1) == [], "it was patient"
+
+
+def test_a_peer_that_has_the_same_events_sent_again_and_again_does_not_take_what_is_sent(
+    scene: shared_rp.Scene,
+) -> None:
+    misbehaviour_note("false-loss", carrier="b.test", rp=scene.rp)
+    assert handed_over() == [DeedObserved(region(scene.rp), "b.test", "SLOW", 1)]
 
 
 def test_where_no_process_runs_the_overlay_nothing_is_scored(scene: shared_rp.Scene) -> None:

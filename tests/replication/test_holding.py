@@ -97,7 +97,7 @@ def test_a_claim_that_is_never_shown_holds_us_up_for_a_bounded_time(rp: str, mon
 
 def test_what_is_held_is_looked_at_again_soon(rp: str) -> None:
     assert not look(rp)
-    due = watermarks.next_due(PEERS[0])
+    due = watermarks.next_due([PEERS[0]]).get(PEERS[0])
     assert due is not None
     assert due <= time.time() + holding.CHECK_S + 0.01
 

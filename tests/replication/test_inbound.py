@@ -13,6 +13,7 @@ from eventing.conf import config
 from eventing.core import merkle
 from eventing.core.errors import RateLimited
 from eventing.core.events.feeds import FEEDS_MAX, ORIGIN_FEEDS_MAX, Feed
+from eventing.core.seals.heads import HEAD_BYTES
 from eventing.core.signing import Signed
 from eventing.log import control, federated, federated_bulk, gaps, watermarks
 from eventing.log.federated import ReceivedRun
@@ -25,7 +26,7 @@ from eventing.peering.wire.endpoints import Sender
 from eventing.replication.forwarding import inbound, run_validation
 from eventing.replication.ports import forward_start
 from eventing.replication.services.sealing import seal_own
-from eventing.store import peer_state
+from eventing.store import keys, peer_state
 from eventing.store.client import client as redis_client
 from tests.log.runs import runs_after
 from tests.peering.other_domain import OtherDomain
@@ -193,6 +194,30 @@ def test_a_seal_that_names_another_one_before_it_than_the_one_there_is_proves_tw
     assert len(held(scene.rp)) == 2
     assert counted() == {("unchained", "b.test", ""): 1, ("equivocation", "b.test", ""): 1}
     assert Quarantine.objects.get().origin == "b.test"
+
+
+def test_a_seal_whose_digest_is_stored_with_the_log_is_not_read_to_compare_its_successor(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send_runs(scene.peer, scene.rp, scene.origin.run(2))
+    read: list[tuple[str, str, int]] = []
+    monkeypatch.setattr(inbound, "last_seals", lambda places: read.extend(places) or [None] * len(places))
+    send_runs(scene.peer, scene.rp, scene.origin.run(2))
+    assert read == []
+    assert len(held(scene.rp)) == 4
+
+
+def test_a_log_with_heads_instead_of_digests_is_compared_by_the_seal_itself(scene: Scene) -> None:
+    """As logs are that were written by the version before."""
+    for count in (2, 3):
+        send_runs(scene.peer, scene.rp, scene.origin.run(count))
+        field, name = f"x{scene.key}", keys.meta_key(scene.rp)
+        redis_client().hset(name, field, redis_client().hget(name, field)[:HEAD_BYTES])  # type: ignore[index]
+        assert head(scene.rp).foreign_digests == {}
+        assert len(head(scene.rp).foreign_heads[scene.key]) == HEAD_BYTES
+    send_runs(scene.peer, scene.rp, scene.origin.run(1, previous=b"x" * 32))
+    assert len(held(scene.rp)) == 5
+    assert counted() == {("unchained", "b.test", ""): 1, ("equivocation", "b.test", ""): 1}
 
 
 def test_equivocation_is_kept_as_proof_and_the_origin_quarantined_whoever_carries_it(scene: Scene) -> None:

@@ -30,7 +30,7 @@ from eventing.peering.wire import messages as wire
 from eventing.peering.wire.client import PeerError
 from eventing.peering.wire.endpoints import Sender
 from eventing.replication.forwarding import inbound
-from eventing.replication.forwarding.outbound_request import request_build
+from eventing.replication.forwarding.outbound_request import LazyVectors, request_build
 from eventing.replication.joining import handler as joining
 from eventing.replication.joining.messages import JoinRequest, encode
 from eventing.replication.models import ReplicaAdmission, ReplicaLink
@@ -378,10 +378,10 @@ def test_what_an_acquaintance_sends_after_this_domain_s_own_admission_ended_is_r
 def test_an_acquaintance_is_sent_nothing_of_rps_to_which_it_is_no_longer_admitted(scene: Scene) -> None:
     scene.acquainted()
     participations_forget()
-    assert request_build("d.test", [scene.rp], {}, with_lazy=True)[0] is not None
+    assert request_build("d.test", [scene.rp], {}, lazies=LazyVectors.ALL)[0] is not None
     ReplicaAdmission.objects.filter(domain="d.test").update(expires_at=timezone.now() - timedelta(seconds=1))
     participations_forget()
-    assert request_build("d.test", [scene.rp], {}, with_lazy=True)[0] is None
+    assert request_build("d.test", [scene.rp], {}, lazies=LazyVectors.ALL)[0] is None
 
 
 def test_an_acquaintance_floods_at_less_than_a_peer_s_rates(scene: Scene) -> None:

@@ -38,10 +38,16 @@ CSRF = "a" * 32  # the form of a CSRF token: whoever can set the cookie knows wh
 Endpoint = tuple[str, str]
 
 BODIES: dict[Endpoint, Any] = {
+    ("POST", "/api/v1/alarms/{alarm_id}/mute"): {"for_s": 60},
+    ("POST", "/api/v1/contact-points"): {"name": "x", "kind": "other"},
     ("POST", "/api/v1/rps/{reference}/events"): event("a"),
     ("PATCH", "/api/v1/rps/{reference}"): {"title": "changed"},
     ("PATCH", "/api/v1/subscriptions/{subscription_id}"): {"history": {"max_events": 5}},
     ("POST", "/api/v1/subscriptions/{subscription_id}/ack"): {"cursor": "a:1"},
+    ("PATCH", "/api/v1/plan/routes"): {"mode": None},
+    ("PATCH", "/api/v1/plan/routes/{reference}"): {"mode": None},
+    ("POST", "/api/v1/rps/{reference}/move"): {"domain": "b.example"},
+    ("POST", "/api/v1/rps/{reference}/succession"): {"electors": ["b.example", "c.example"]},
     ("POST", "/api/v1/rps/{reference}/policy/explain"): {"operation": "describe"},
     ("POST", "/api/v1/rps/{reference}/replicas"): {"peer": "b.example"},
     ("POST", "/api/v1/replicas"): {"rp": "a" * 26},
@@ -299,11 +305,14 @@ def scene(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Itera
             "token": "no-such-link",
             "origin": "nobody.example",
             "alarm_id": "999999",
+            "contact_point": "nobody",
+            "decision": "999999",
             "session_id": "nowhere-1",
             "digest": "0" * 64,
             "run_id": "999999",
             "table": "rps",
             "key": "of-nothing",
+            "address": "nowhere",
         }
         assert set(clients) == set(ROLES)
         yield Scene(live_gateway, parts, clients, csrf)

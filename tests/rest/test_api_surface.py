@@ -80,7 +80,7 @@ def test_a_console_session_is_its_user_and_needs_the_csrf_token() -> None:
         (f"/api/v1/rps/{'a' * 26}/renew", ["GET", "PUT", "DELETE"]),
         (f"/api/v1/rps/{'a' * 26}/subscriptions", ["PATCH", "DELETE"]),
         (f"/api/v1/subscriptions/sub_{'a' * 26}", ["PUT", "POST"]),
-        ("/api/v1/tokens", ["GET", "DELETE"]),
+        ("/api/v1/tokens", ["PUT", "DELETE"]),
         ("/api/v1/schema", ["POST", "OPTIONS"]),
         ("/.well-known/herald", ["POST", "OPTIONS"]),
         ("/.well-known/jwks.json", ["PUT"]),

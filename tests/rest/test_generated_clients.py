@@ -36,14 +36,37 @@ import herald_generated
 for module in pkgutil.walk_packages(herald_generated.__path__, "herald_generated."):
     importlib.import_module(module.name)
 from herald_generated import AuthenticatedClient
-from herald_generated.api.rps import rps_publish
-from herald_generated.models import CloudEvent, Published
+from herald_generated.api.rps import rps_create, rps_publish, rps_pull, rps_subscriptions_create
+from herald_generated.api.subscriptions import subscriptions_ack, subscriptions_pull
+from herald_generated.models import CloudEvent, Problem, Published, Pulled, RendezvousPointCreation
+from herald_generated.models import Subscription, SubscriptionCreation, SubscriptionsAckBody
 address, token, reference = sys.argv[1:]
-event = CloudEvent.from_dict({"specversion": "1.0", "id": "python", "source": "/generated", "type": "test", "data": {"n": 1}})
+def event(number):
+    return CloudEvent.from_dict(
+        {"specversion": "1.0", "id": f"python-{number}", "source": "/generated", "type": "test", "data": {"n": number}}
+    )
 with AuthenticatedClient(base_url=address, token=token) as client:
-    answer = rps_publish.sync_detailed(reference, client=client, body=event)
-assert isinstance(answer.parsed, Published), answer
-print(json.dumps({"offset": answer.parsed.offset, "id": answer.parsed.id}))
+    answer = rps_publish.sync_detailed(reference, client=client, body=event(1))
+    assert isinstance(answer.parsed, Published), answer
+    made = rps_subscriptions_create.sync(
+        reference, client=client, body=SubscriptionCreation.from_dict({"from": "earliest"})
+    )
+    assert isinstance(made, Subscription), made
+    first = rps_pull.sync(reference, client=client, after="earliest")
+    assert isinstance(first, Pulled), first
+    rps_publish.sync_detailed(reference, client=client, body=event(2))
+    resumed = rps_pull.sync(reference, client=client, after=first.cursor)
+    durable = subscriptions_pull.sync(made.id, client=client)
+    subscriptions_ack.sync(made.id, client=client, body=SubscriptionsAckBody.from_dict({"cursor": first.cursor}))
+    acknowledged = subscriptions_pull.sync(made.id, client=client)
+    refused = rps_create.sync(client=client, body=RendezvousPointCreation.from_dict({"name": "a//b", "lease_s": 0}))
+    assert isinstance(refused, Problem), refused
+ids = lambda pulled: [one.id for one in pulled.events]
+print(json.dumps({
+    "offset": answer.parsed.offset, "id": answer.parsed.id, "read": ids(first), "resumed": ids(resumed),
+    "durable": ids(durable), "acknowledged": ids(acknowledged),
+    "refused": refused.type_.value, "faults": sorted(one.pointer for one in refused.errors),
+}))
 """
 
 
@@ -80,7 +103,7 @@ def published(live_gateway: LiveGateway, rp: str) -> list[dict[str, Any]]:
     return events
 
 
-def test_a_python_client_is_generated_imported_and_publishes(
+def test_a_python_client_is_generated_imported_publishes_and_reads_on(
     live_gateway: LiveGateway, rp: str, schema: Path, tmp_path: Path
 ) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # it formats with ruff
@@ -96,10 +119,17 @@ def test_a_python_client_is_generated_imported_and_publishes(
     answer = json.loads(
         ran(sys.executable, "publish.py", live_gateway.url(), live_gateway.token(), rp, cwd=tmp_path, PYTHONPATH="")
     )
-    assert answer == {"offset": 1, "id": "python"}
-    assert published(live_gateway, rp) == [
-        {"specversion": "1.0", "id": "python", "source": "/generated", "type": "test", "data": {"n": 1}}
-    ]
+    assert answer == {
+        "offset": 1,
+        "id": "python-1",
+        "read": ["python-1"],
+        "resumed": ["python-2"],
+        "durable": ["python-1", "python-2"],
+        "acknowledged": ["python-2"],
+        "refused": "urn:herald:problem:invalid-request",
+        "faults": ["/lease_s", "/name"],
+    }
+    assert [event["data"] for event in published(live_gateway, rp)] == [{"n": 1}, {"n": 2}]
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +158,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.long
-def test_a_typescript_client_is_generated_compiled_and_publishes(
+def test_a_typescript_client_is_generated_compiled_publishes_and_reads_on(
     live_gateway: LiveGateway, rp: str, schema: Path, packages: Path
 ) -> None:
     binaries = packages / "node_modules" / ".bin"
@@ -137,8 +167,15 @@ def test_a_typescript_client_is_generated_compiled_and_publishes(
     answer = json.loads(
         ran("node", "publish.js", live_gateway.url(), live_gateway.token(), rp, cwd=packages).splitlines()[0]
     )
-    assert answer == {"offset": 1, "id": "typescript"}
-    assert [event["id"] for event in published(live_gateway, rp)] == ["typescript"]
+    assert answer == {
+        "offset": 1,
+        "id": "typescript-1",
+        "read": ["typescript-1"],
+        "resumed": ["typescript-2"],
+        "type": "urn:herald:problem:invalid-request",
+        "faults": ["/lease_s", "/name"],
+    }
+    assert [event["id"] for event in published(live_gateway, rp)] == ["typescript-1", "typescript-2"]
 
 
 def test_the_lock_file_says_nothing_of_where_packages_come_from() -> None:

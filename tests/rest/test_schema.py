@@ -6,15 +6,26 @@ from typing import Any
 
 import jsonschema
 import pytest
+import yaml
 from drf_spectacular.drainage import GENERATOR_STATS
 from rest_framework.test import APIClient
 
+from eventing.conf import config
+from eventing.core.errors import problem_types
+from eventing.rest.problems import FINDINGS_MAX
+from tests.planes import problem_code
 from tests.rest.test_access_matrix import endpoints
 
 pytestmark = pytest.mark.usefixtures("stores")
 
 METHODS = ("get", "post", "put", "patch", "delete")
-NOT_DESCRIBED = {("GET", "/api/v1/schema"), ("GET", "/api/v1/"), ("POST", "/api/v1/")}  # itself, and what is not there
+NOT_DESCRIBED = {  # itself, its sibling, and what is not there
+    ("GET", "/api/v1/schema"),
+    ("GET", "/api/v1/asyncapi"),
+    ("GET", "/api/v1/"),
+    ("POST", "/api/v1/"),
+}
+BINARY = {"type": "string", "format": "binary"}
 SOAP = "/ws-eventing"  # which WSDL describes
 
 
@@ -68,6 +79,78 @@ def test_every_body_has_an_example_that_is_valid(document: dict[str, Any]) -> No
             schema = {**media.get("schema", {}), "components": document["components"]}
             for example in examples:
                 jsonschema.Draft202012Validator(schema).validate(example)
+
+
+def test_every_operation_has_an_example_of_each_answer_and_of_each_parameter_of_its_path(
+    document: dict[str, Any],
+) -> None:
+    for operation in operations(document):
+        for parameter in operation.get("parameters", []):
+            if parameter["in"] == "path":
+                for example in parameter["schema"]["examples"]:
+                    jsonschema.Draft202012Validator(parameter["schema"]).validate(example)
+        answers = [*operation["responses"].values(), document["components"]["responses"]["Problem"]]
+        for media_type, media in [pair for answer in answers for pair in answer.get("content", {}).items()]:
+            if media.get("schema") == BINARY:
+                continue
+            example = media["example"]
+            if media_type.endswith("json"):
+                schema = {**media["schema"], "components": document["components"]}
+                jsonschema.Draft202012Validator(schema).validate(example)
+            else:
+                assert isinstance(example, str)
+                assert example
+
+
+def test_the_document_names_its_server_its_subjects_and_no_port_in_the_cookie(document: dict[str, Any]) -> None:
+    assert [server["url"] for server in document["servers"]] == [config().base_url]
+    used = {tag for operation in operations(document) for tag in operation["tags"]}
+    described = {tag["name"] for tag in document["tags"] if tag["description"] and tag["x-displayName"]}
+    assert used == described
+    assert document["components"]["securitySchemes"]["session"]["name"] == "herald_session"
+    schemes = {name for operation in operations(document) for entry in operation["security"] for name in entry}
+    assert schemes == set(document["components"]["securitySchemes"])
+
+
+def test_the_types_of_problems_are_those_of_the_protocol(document: dict[str, Any]) -> None:
+    problem = document["components"]["schemas"]["Problem"]["properties"]
+    assert problem["type"]["enum"] == problem_types()
+    assert "urn:herald:problem:not-found" in problem["type"]["enum"]
+
+
+def test_all_faults_of_a_body_are_answered_at_once(document: dict[str, Any], api: APIClient) -> None:
+    body = {
+        "name": "a//b",
+        "lease_s": 0,
+        "history": {"max_events": "5", "colour": 1},
+        "policy": [{"issuer": "domain", "allow": ["fly"]}],
+        "watch": "none",
+        "a/b": 1,
+    }
+    problem = api.post("/api/v1/rps", body, format="json").json()
+    check(document, "Problem", problem)
+    found = {error["pointer"]: error["detail"] for error in problem["errors"]}
+    assert set(found) == {"/name", "/lease_s", "/history/max_events", "/history/colour", "/policy", "/watch", "/a~1b"}
+    assert found["/history/colour"] == "Unknown member."
+    assert "6 more faults" in problem["detail"]
+    assert problem["detail"].startswith("a/b: Unknown member.")
+
+
+def test_the_faults_that_are_listed_are_bounded(api: APIClient) -> None:
+    problem = api.post("/api/v1/rps", {f"m{n}": n for n in range(500)}, format="json").json()
+    assert 1 < len(problem["errors"]) <= FINDINGS_MAX
+
+
+def test_asyncapi_is_served_with_the_addresses_of_this_domain() -> None:
+    answer = APIClient().get("/api/v1/asyncapi")
+    assert answer["Access-Control-Allow-Origin"] == "*"
+    served = answer.json()
+    assert served["servers"]["websocket"]["host"] == config().base_url.partition("//")[2]
+    assert set(served["channels"]) == {"herald", "cloudevents", "stream", "endpoint", "callback"}
+    as_yaml = APIClient().get("/api/v1/asyncapi", {"format": "yaml"})
+    assert as_yaml["Content-Type"] == "application/yaml"
+    assert yaml.safe_load(as_yaml.content) == served
+    assert problem_code(APIClient().get("/api/v1/asyncapi", {"format": "xml"})) == "invalid-request"
 
 
 def test_every_array_says_what_its_items_are(document: dict[str, Any]) -> None:

@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from eventing.audit.models import AuditEntry
 from eventing.core.ids import DOMAIN_ADMIN, admin_id, rp_id
 from eventing.log import control
 from eventing.rps.models import RendezvousPoint
@@ -94,6 +95,11 @@ def test_everything_has_a_default(api: APIClient) -> None:
         ({"policy": [{"issuer": {}, "allow": []}]}, "policy"),
         ({"ack": "maybe"}, "ack"),
         ({"ack": 1}, "ack"),
+        ({"reliability": 1}, "reliability"),
+        ({"reliability": 0}, "reliability"),
+        ({"reliability": 0.9999999}, "reliability"),
+        ({"reliability": "0.9"}, "reliability"),
+        ({"reliability": True}, "reliability"),
         ({"x" * 1000: 1}, "unknown member"),
         ([], "body"),
         ("text", "body"),
@@ -277,6 +283,13 @@ def test_a_limit_above_the_most_is_lowered(api: APIClient) -> None:
     assert len(api.get(RPS, {"limit": "999999999"}).json()["items"]) == 1
 
 
+def test_a_target_reliability_is_set_in_millionths_and_taken_away(api: APIClient) -> None:
+    rp = create(api, reliability=0.99900049)
+    assert rp["reliability"] == 0.999
+    changed = api.patch(f"{RPS}/{rp['id']}", {"reliability": None}, format="json").json()
+    assert (changed["reliability"], changed["version"]) == (None, rp["version"] + 1)
+
+
 def test_a_change_answers_the_new_version(api: APIClient) -> None:
     rp = create(api, name="a", title="T")
     response = api.patch(f"{RPS}/{rp['id']}", {"title": "U", "name": None, "history": {"max_events": 3}}, format="json")
@@ -343,6 +356,16 @@ def test_a_deleted_one_is_not_found(api: APIClient) -> None:
     assert (response.status_code, response.content) == (204, b"")
     assert problem_code(api.get(path)) == "not-found"
     assert problem_code(api.delete(path)) == "not-found"
+
+
+def test_the_reason_of_a_deletion_is_in_the_audit(api: APIClient) -> None:
+    first, second = create(api)["id"], create(api)["id"]
+    for reason in ("x" * 256, "\0"):
+        assert api.delete(f"{RPS}/{first}?{urlencode({'reason': reason})}").status_code == 400
+    assert api.delete(f"{RPS}/{first}?reason=made%20for%20a%20test").status_code == 204
+    assert api.delete(f"{RPS}/{second}").status_code == 204
+    told = {one.on_id: one.details.get("reason") for one in AuditEntry.objects.filter(action="rp.delete", outcome="ok")}
+    assert (told[first], told[second]) == ("made for a test", None)
 
 
 def test_renewal_by_name_and_id_answers_the_lease(api: APIClient) -> None:

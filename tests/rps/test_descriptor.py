@@ -29,7 +29,9 @@ def allowed(rp: Descriptor, who: Principal) -> set[str]:
     return {operation for operation in OPERATIONS if rp.allows(who, operation)}
 
 
-@pytest.mark.parametrize("level", ["accepted", "stored", "replicated:1", f"replicated:{REPLICAS_MAX}"])
+@pytest.mark.parametrize(
+    "level", ["accepted", "stored", "replicated:1", f"replicated:{REPLICAS_MAX}", "replicated:all"]
+)
 def test_ack_level_survives_being_read_and_written(level: str) -> None:
     assert str(Ack.parse(level)) == level
 
@@ -38,6 +40,7 @@ def test_stronger_levels_include_the_weaker() -> None:
     assert Ack.parse("accepted") == Ack(stored=False, replicas=0)
     assert Ack.parse("stored") == Ack(stored=True, replicas=0)
     assert Ack.parse("replicated:2") == Ack(stored=True, replicas=2)
+    assert Ack.parse("replicated:all") == Ack(stored=True, replicas=0, all=True)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +57,7 @@ def test_stronger_levels_include_the_weaker() -> None:
     ],
 )
 def test_other_levels_are_refused(level: str) -> None:
-    with pytest.raises(InvalidRequest, match="accepted, stored or replicated:n"):
+    with pytest.raises(InvalidRequest, match="accepted, stored, replicated:all or replicated:n"):
         Ack.parse(level)
 
 

@@ -4,12 +4,14 @@
     liar.link("b")                                                     # an overlay link that b accepted
     liar.tell("b", Records((liar.record_made(version=2**64 - 1),)))    # one signed request; what b leaves for it in the answer
 
-It answers beats, probes, and requests for links and for its record, as any member does, until a test changes `reply`.
+It answers beats, probes, and requests for links and for its record, as any member does, until a test changes `reply`. It accepts
+every link of a region, so it is an acquaintance of those that take part in the same rendezvous points.
 """
 
 from __future__ import annotations
 
 import secrets
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -19,18 +21,24 @@ import httpx
 from demo.harness.network import Network
 from demo.harness.servers import wait_for
 from eventing.membership.rules.records import SponsorshipGrant, record_sign, sponsorship_sign
+from eventing.membership.rules.rows import row_sign
 from eventing.membership.wire import codec, messages
 from eventing.overlay.directory_messages import Records, Want
 from eventing.overlay.directory_records import EXPIRY_S, DomainRecord, Sponsorship
+from eventing.overlay.gossip_object import SignedRow
 from eventing.overlay.links import Neighbor, NeighborReply
 from eventing.overlay.liveness import Alive, Beat, Probe
 from eventing.peering.wire import signatures
-from eventing.peering.wire.endpoints import OVERLAY, SPONSOR
+from eventing.peering.wire.endpoints import OVERLAY, PREFIX, SPONSOR
+from eventing.replication.joining.messages import DONE
+from eventing.replication.regions.messages import LinkMessage, encode, link_message_read
 from tests.scenarios.lying_peer import ANSWERED_WITHIN_S, LyingPeer, new_key
 
 Reply = Callable[[str, Any], Sequence[Any]]
 DAY_S = 86_400
 LINKED_WITHIN_S = 60.0
+ROW_LEASE_S = 1800
+REGION = f"{PREFIX}region"
 
 
 class Newcomer:
@@ -128,8 +136,18 @@ class LyingMember(LyingPeer, Newcomer):
         assert status == 200, f"{to} answered {status}: {body!r}"
         return codec.decode(messages.answer_read(body).messages)
 
+    def row_made(self, name: str, payload: bytes) -> SignedRow:
+        """Its row of a gossip object, of this second."""
+        now = int(time.time())
+        return row_sign(name, SignedRow(self.domain, now, now + ROW_LEASE_S, payload), self.key)
+
     def answer(self, path: str, body: bytes, sender: str) -> bytes:
         """As of LyingPeer; overlay messages are answered one by one, and whoever asks for sponsorship is sponsored."""
+        if path == REGION:
+            link = link_message_read(body)
+            if link.kind == "ask":
+                threading.Thread(target=self._accept, args=(sender, link.rp), daemon=True).start()
+            return DONE
         if path == SPONSOR:
             asked = messages.sponsor_request_read(body)
             given = Sponsorship(self.domain, sender, int(time.time() // DAY_S), 0)
@@ -142,6 +160,11 @@ class LyingMember(LyingPeer, Newcomer):
         self.heard += [(sender, one) for one in said]
         replies = [reply for one in said for reply in self.reply(sender, one)]
         return messages.answer_encode([codec.message_bytes(one) for one in replies])
+
+    def _accept(self, asker: str, rp: str) -> None:
+        """Accept a link of a region, by a message of its own."""
+        accepted = encode(LinkMessage(messages.VERSION, rp, "accept"))
+        self.post(asker.removesuffix(".test"), REGION.rpartition("/")[2], accepted)
 
     def replied(self, sender: str, message: Any) -> Sequence[Any]:
         """Return what an honest member replies."""

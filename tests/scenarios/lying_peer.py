@@ -104,7 +104,9 @@ class LyingPeer:
         domain, url, key, document: who it is.
         claims: by RP, the vector that it states instead of the true one.
         deaf: whether it swallows what it is sent, and answers as if it held what it held before.
+        prunes: whether it prunes, with every answer, all that it is told of.
         requests: bodies of the exchange requests that it got.
+        heard_of: the same by sender.
     """
 
     def __init__(self, network: Network, name: str = NAME, *, key: Mapping[str, Any] | None = None) -> None:
@@ -113,7 +115,9 @@ class LyingPeer:
         self.key = key or new_key()
         self.claims: dict[str, dict[str, int]] = {}
         self.deaf = False
+        self.prunes = False
         self.requests: list[wire.ExchangeRequest] = []
+        self.heard_of: dict[str, list[wire.ExchangeRequest]] = defaultdict(list)
         self._network = network
         self._approves_since_ms = int(time.time() * 1000)
         network.guests[name] = self
@@ -273,8 +277,10 @@ class LyingPeer:
         """The body of its answer to a request of the wire."""
         if path == f"{PREFIX}exchange":
             request = wire.request(body)
+            self.heard_of[sender].append(request)
             self.take(request)
-            parts = [wire.RpAnswer(part.rp, self.have(part.rp)) for part in request.parts]
+            pruned = {part.rp: sorted(part.have) if self.prunes else [] for part in request.parts}
+            parts = [wire.RpAnswer(part.rp, self.have(part.rp), prune=pruned[part.rp]) for part in request.parts]
             return wire.encode(wire.ExchangeAnswer(wire.VERSION, parts))
         if path == HELLO:
             return wire.encode(Hello(self.document, wire.VERSION, Stance.APPROVES, self._approves_since_ms))

@@ -21,7 +21,7 @@ from demo.harness.servers import Domain, wait_for
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(600)]
 
-CHILDREN = ("worker", "forwarder", "beat")
+CHILDREN = ("worker", "forwarder")
 GOES_ON_WITHIN_S = 20.0
 """From Redis answering to the last event's arrival at the peer: about a second on a quiet machine; what waits for the sweep, or
 for the broker to give a lost task out again, takes half a minute at least."""

@@ -25,9 +25,12 @@ from eventing.overlay.directory import RECORDS_MAX
 from eventing.overlay.directory_messages import News, Records, Want
 from eventing.overlay.directory_records import DAY_S, QUOTA_PER_DAY, DomainRecord
 from eventing.overlay.ended_links import ENDED_FREE
+from eventing.overlay.gossip_messages import GossipMessage, GossipPart
 from eventing.overlay.links import SUSPICIOUS, Disconnect, Neighbor, NeighborReply, Reason
 from eventing.overlay.liveness import Alive, Beat
 from eventing.overlay.passive_view import Shuffle
+from eventing.overlay.suspicion import QUORUM, REBUT_S
+from eventing.overlay.suspicion_rows import Accusations, Rebuttals, accusation_payload
 from eventing.peering.wire.endpoints import OVERLAY_BYTES_MAX
 from eventing.peering.wire.refusals import OVERLAY_REQUESTS
 from tests.scenarios.lying_member import LyingMember, Newcomer
@@ -51,6 +54,11 @@ LOST_WITHIN_S = 45.0
 CROWD = 1000
 CROWD_WITHIN_S = 120.0
 PUBLISHED_WITHIN_S = 30.0
+COALITION = QUORUM + 1
+ACCUSED_S = 2 * REBUT_S
+"""An accusation that is not rebutted has an effect after REBUT_S."""
+ACCUSED_EVERY_S = 8.0
+"""Rows of one owner that are closer are not passed on."""
 _numbers = itertools.count(1)
 
 
@@ -75,9 +83,9 @@ def founded(three_domains: Network) -> Iterator[Callable[[], None]]:
 def overlay(network: Network, founded: Callable[[], None]) -> Iterator[Network]:
     """The overlay with all links among the honest, before and after; and nobody honest was accused."""
     founded()
-    _wait_linked(network)
+    wait_linked(network)
     yield network
-    _wait_linked(network)
+    wait_linked(network)
     accused = {row["carrier"] for name in network.names for row in network.misbehaviour(name)}
     assert not accused.intersection(HONEST)
 
@@ -103,7 +111,8 @@ def watch(liar: LyingMember, overlay: Network) -> AdminWatch:
     return AdminWatch(overlay)
 
 
-def _wait_linked(network: Network) -> None:
+def wait_linked(network: Network) -> None:
+    """Wait until the honest domains have links with each other."""
     for name, others in (("a", "bc"), ("b", "ac"), ("c", "ab")):
         wait_for(
             lambda name=name, others=others: {f"{one}.test" for one in others} <= set(links(network, name)),  # type: ignore[misc]
@@ -248,6 +257,53 @@ def test_a_member_that_answers_too_late_loses_its_link(overlay: Network, liar: L
     watch.again()
     dropped = watch.caught("b", "overlay.link.dropped", LOST_WITHIN_S, peer=liar.domain)
     assert dropped["reason"] in ("transport", "silent")
+
+
+def test_a_coalition_that_accuses_an_honest_domain_again_and_again_is_rebutted_and_has_nobody_suspected(
+    overlay: Network, watch: AdminWatch
+) -> None:
+    """More of c's monitors than are needed accuse it; b alone is told, and gossip brings it to c."""
+    coalition = [LyingMember(overlay, f"accuser{number}").sponsored_by("a") for number in range(COALITION)]
+    names = {one.domain for one in coalition}
+    try:
+        for one in coalition:
+            one.tell("b", Alive())
+        for name in "abc":
+            wait_for(
+                lambda name=name: names <= set(found(overlay, name, "accuser")),  # type: ignore[misc]
+                LINKED_WITHIN_S,
+                every_s=0.2,
+                about=f"{name} has the records of the coalition",
+            )
+        watch.again()
+        rp, until = overlay.replicated_rp("a", "b", "c"), time.monotonic() + ACCUSED_S
+        while time.monotonic() < until:
+            accused = accusation_payload((("c.test", _rebutted(coalition[0], "b", "c.test")),))
+            for one in coalition:
+                row = one.row_made(Accusations.name, accused)
+                one.tell("b", GossipMessage((GossipPart(Accusations.name, rows=(row,)),)))
+            overlay.publish(rp, "b", within_s=PUBLISHED_WITHIN_S)
+            time.sleep(ACCUSED_EVERY_S)  # c has rebutted meanwhile, or is accused for longer
+        rebutted = watch.told("c", "overlay.suspicion.rebutted")
+        assert len(rebutted) >= 2, "what it has rebutted was accused anew"
+        assert all(len(one["accusers"]) >= QUORUM and names.issuperset(one["accusers"]) for one in rebutted)
+        print(f"c: rebutted {len(rebutted)} times in {ACCUSED_S:g} s")
+        for name in overlay.names:
+            assert watch.told(name, "overlay.suspected") == []
+            assert overlay[name].ask("GET", "/api/v1/overlay")["picture"]["suspected"] == []
+        overlay.converged(rp)
+    finally:
+        for one in coalition:
+            one.close()
+            overlay.forget("a", one.domain)
+
+
+def _rebutted(liar: LyingMember, at: str, name: str) -> int:
+    """The version of a domain's last rebuttal that another holds; 0 for none."""
+    liar.tell(at, GossipMessage((GossipPart(Rebuttals.name, wants=((name, 0),)),)))
+    parts = [part for _, said in liar.heard if type(said) is GossipMessage for part in said.parts]
+    rows = [row for part in parts if part.object == Rebuttals.name for row in part.rows if row.owner == name]
+    return max((row.version for row in rows), default=0)
 
 
 def test_a_thousand_newcomers_at_one_contact_are_admitted_and_slow_nobody(overlay: Network, watch: AdminWatch) -> None:

@@ -233,6 +233,7 @@ def _until_error(reading: Any) -> list[dict[str, Any]]:
     return frames
 
 
+@pytest.mark.long
 def test_ack_at_a_kill_a_and_b_goes_on_right_behind_and_a_stands_down_when_it_is_back(network: Network) -> None:
     rp = network.replicated_rp("a", "b")
     owner = Owner(network, rp)

@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -24,7 +25,7 @@ pytestmark = [pytest.mark.long, pytest.mark.processes]
 
 PAYLOAD = "a-payload-that-nobody-logs"
 TRACED = 3  # events with a trace of their own
-PROCESSES = {"gateway", "worker", "worker-pool", "forwarder", "deliverer", "beat"}
+PROCESSES = {"gateway", "worker", "worker-pool", "forwarder", "deliverer"}
 METRIC = re.compile(r"\b(?:herald|process)_[a-z0-9_]+\b")
 GRAFANA = ROOT / "docs" / "grafana"
 
@@ -55,7 +56,7 @@ def _sent_soon() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def exchanged(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared, _sent_soon: None) -> Iterator[Exchanged]:
-    settings = {"log_format": "json", "records": 0, "push": 1}
+    settings: dict[str, Any] = {"log_format": "json", "records": 0, "push": 1}
     with (
         Collector() as collector,
         Network(

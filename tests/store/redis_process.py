@@ -3,6 +3,7 @@ and started again on their data."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -17,6 +18,7 @@ from eventing.core.config import Config
 from eventing.store.connection import async_client
 from portal.supervisor import redis_server
 from portal.supervisor.parent_watchdog import death_signal
+from tests.store.cluster_process import ClusterProcesses
 
 
 class RedisProcess:
@@ -62,8 +64,13 @@ class RedisProcess:
 
 
 @pytest.fixture(scope="session")
-def shared_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisProcess]:
-    """A Redis that tests share; each uses RPs of its own."""
+def shared_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisProcess | ClusterProcesses]:
+    """A Redis that tests share; each uses RPs of its own. A cluster with HERALD_TEST_PLANE=cluster."""
+    if os.environ.get("HERALD_TEST_PLANE") == "cluster":
+        cluster = ClusterProcesses(tmp_path_factory.mktemp("cluster"))
+        yield cluster
+        cluster.kill()
+        return
     process = RedisProcess(tmp_path_factory.mktemp("log"))
     process.start()
     yield process
@@ -71,7 +78,7 @@ def shared_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisProc
 
 
 @pytest.fixture(scope="session")
-def redis_client(shared_redis: RedisProcess) -> Iterator[redis.Redis]:
+def redis_client(shared_redis: RedisProcess | ClusterProcesses) -> Iterator[redis.Redis]:
     with shared_redis.client() as client:
         yield client
 
@@ -92,7 +99,7 @@ def new_redis(tmp_path: Path) -> Iterator[Callable[..., RedisProcess]]:
 
 
 @pytest.fixture
-async def aclient(shared_redis: RedisProcess) -> AsyncIterator[redis.asyncio.Redis]:
+async def aclient(shared_redis: RedisProcess | ClusterProcesses) -> AsyncIterator[redis.asyncio.Redis]:
     """The gateway's kind of client."""
     client = async_client(shared_redis.url)
     yield client

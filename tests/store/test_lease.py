@@ -22,7 +22,8 @@ LONG_MS = 60_000
 @pytest.fixture(autouse=True)
 def no_leases(redis_client: redis.Redis) -> Iterator[None]:
     yield
-    redis_client.delete(keys.SAMPLING_TURN_KEY, keys.WATCHING_TURN_KEY, keys.GATEWAYS_KEY)
+    for key in (keys.SAMPLING_TURN_KEY, keys.WATCHING_TURN_KEY, keys.GATEWAYS_KEY):
+        redis_client.delete(key)
 
 
 def taken_over(redis_client: redis.Redis, key: str) -> None:

@@ -1,4 +1,4 @@
-"""A Celery worker with its beat on a test's stores: `python -m tests.workers.celery_process DATABASE_NAME REDIS_URL FOLDER`."""
+"""A Celery worker with the schedule on a test's stores: `python -m tests.workers.celery_process DATABASE_NAME REDIS_URL FOLDER`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,17 @@ def main(database_name: str, redis_url: str, folder: str) -> None:
     from django.conf import settings
 
     settings.DATABASES["default"]["NAME"] = database_name
-    from portal.celery import app
+    from celery import signals
 
-    app.worker_main(["worker", "-B", "-c", "1", "-l", "warning", "--without-gossip", "--without-mingle"])
+    from portal.celery import app
+    from portal.queues import waiting
+    from workers.leased_scheduler import LeasedScheduler, in_queue
+    from workers.schedule import LEASED_S
+
+    queue = app.conf.task_default_queue
+    scheduler = LeasedScheduler(LEASED_S, in_queue(app), lambda: waiting(queue), lambda: False)
+    signals.worker_ready.connect(lambda **_: scheduler.start(), weak=False)
+    app.worker_main(["worker", "-c", "1", "-l", "warning", "--without-gossip", "--without-mingle"])
 
 
 if __name__ == "__main__":

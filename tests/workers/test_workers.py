@@ -1,4 +1,4 @@
-"""The Celery tasks: on time, by name, and end to end with a real worker and beat."""
+"""The Celery tasks: on time, by name, and end to end with a real worker and schedule."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from eventing.outbox.models import OutboxEntry
 from eventing.rest import idempotency_records
 from eventing.rest.idempotency_model import IdempotencyRecord
 from eventing.rps.models import RendezvousPoint
-from portal.celery import app, broker_url
+from portal.celery import app, broker_in_use
 from tests.planes import types_at
 from workers import in_process_scheduler, tasks
 from workers.schedule import (
-    BEAT_SCHEDULE,
     FORWARD,
     FORWARDERS_PERIODIC,
+    LEASED_S,
     ON_DEMAND,
     PERIODS_S,
     TASK_S_HARD,
@@ -48,7 +48,6 @@ def test_every_scheduled_task_exists_and_ends_before_it_is_handed_out_again() ->
     app.loader.import_default_modules()
     assert set(PERIODS_S) | ON_DEMAND == {name for name in app.tasks if name.startswith("workers.")}
     assert TASK_S_SOFT < TASK_S_HARD < VISIBILITY_TIMEOUT_S
-    assert all(entry["options"]["expires"] == entry["schedule"] for entry in BEAT_SCHEDULE.values())
     for name in PERIODS_S:
         assert app.tasks[name].time_limit == TASK_S_HARD
         assert app.tasks[name].acks_late
@@ -56,8 +55,8 @@ def test_every_scheduled_task_exists_and_ends_before_it_is_handed_out_again() ->
 
 def test_the_forwarders_periodic_tasks_wait_for_no_thread_of_its_queue() -> None:
     app.loader.import_default_modules()
-    assert not set(FORWARDERS_PERIODIC) & {entry["task"] for entry in BEAT_SCHEDULE.values()}
-    assert set(FORWARDERS_PERIODIC) < set(PERIODS_S)
+    assert not set(FORWARDERS_PERIODIC) & set(LEASED_S)
+    assert set(FORWARDERS_PERIODIC) | set(LEASED_S) == set(PERIODS_S)
     assert set(app.conf.task_routes) == {FORWARD}
 
 
@@ -87,8 +86,7 @@ def test_each_of_them_runs_again_and_again_whatever_the_others_do_and_fails(monk
 
 
 def test_the_broker_is_the_domains_redis() -> None:
-    assert broker_url("unix:///x/redis.sock") == "redis+socket:///x/redis.sock"
-    assert broker_url("rediss://h:1/0") == "rediss://h:1/0"
+    assert broker_in_use().url == f"redis+socket://{config().redis_socket}"
 
 
 @pytest.mark.parametrize("name", sorted(PERIODS_S))
@@ -132,7 +130,7 @@ def test_what_fails_in_a_sweep_keeps_nothing_else_from_its_work(monkeypatch: pyt
 
 @pytest.fixture
 def celery(stores: None, tmp_path: Path) -> Iterator[None]:
-    """A worker with its beat, as a process of its own, on this test's database and Redis."""
+    """A worker with the schedule, as a process of its own, on this test's database and Redis."""
     places = [str(connection.settings_dict["NAME"]), config().effective_redis_url, str(tmp_path)]
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.workers.celery_process", *places], cwd=settings.BASE_DIR, start_new_session=True

@@ -5,12 +5,17 @@ Exit codes: 0 success, 1 refused or malformed answer, 2 wrong usage, 3 cannot co
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
 import click
 
+from herald.commands.groups import suggested
+
 _MODULES = {
+    "login": "login",
+    "profile": "profile",
     "rp": "rp",
     "pub": "pub",
     "sub": "sub",
@@ -23,8 +28,10 @@ _MODULES = {
     "session": "session",
     "lease": "lease",
     "alarm": "alarm",
+    "contact-point": "contact_point",
     "peer": "peer",
     "overlay": "overlay",
+    "plan": "plan",
     "policy": "policy",
     "audit": "audit",
     "report": "report",
@@ -34,9 +41,17 @@ _MODULES = {
     "misbehaviour": "misbehaviour",
     "admin": "admin",
     "doctor": "doctor",
+    "backup": "backup",
+    "restore": "restore",
+    "migrate": "migrate",
+    "domain": "domain",
+    "top": "top",
     "monitor": "monitor",
     "replay": "replay",
+    "bench": "bench",
+    "completion": "completion",
 }
+ALIASES = {"context": "profile", "publish": "pub", "subscribe": "sub", "subscription": "sub-durable", "webhook": "hook"}
 
 
 class LazyGroup(click.Group):
@@ -48,11 +63,21 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command, imported."""
-        if cmd_name not in _MODULES:
+        name = ALIASES.get(cmd_name, cmd_name)
+        if name not in _MODULES:
             return None
-        command = import_module(f"herald.commands.{_MODULES[cmd_name]}").command
+        command = import_module(f"herald.commands.{_MODULES[name]}").command
         assert isinstance(command, click.Command)  # noqa: S101 - only our own bug
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the first argument names, or name one that may be meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            raise suggested(error, ctx, args[0], _MODULES) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; messages about wrong usage may contain foreign text as well."""
@@ -72,10 +97,13 @@ def cli() -> None:
 
     \b
     Nearly all commands need a token:
-      export HERALD_TOKEN=$(herald token create)
+      herald login https://b.example                 approved in the console there, kept as a profile
+      export HERALD_TOKEN=$(herald token create)     on the domain's own machine
     """
 
 
 def main() -> None:
     """Run the console script."""
+    # httpx imports its own command where the libraries for it are installed: half of this command's start.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type] # None: an import of it fails
     cli(prog_name="herald")

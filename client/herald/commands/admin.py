@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
+from herald.commands.listing import Column, Listing, list_options
 from herald.commands.output import note
 
 _SHOWN = 10
@@ -36,21 +37,30 @@ def snapshot(target: Target, rp: str | None) -> None:
     run(work())
 
 
+_NAMES = (
+    Column("name", lambda one: one["name"]),
+    Column("title", lambda one: one["title"]),
+    Column("id", lambda one: one["id"]),
+    Column("home", lambda one: one.get("home"), extra=True),
+)
+
+
 @command.command(cls=Command)
-@domain_options
-def names(target: Target) -> None:
+@list_options(_NAMES)
+def names(target: Target, columns: tuple[Column, ...]) -> None:
     """Print every rendezvous point with its name and title, by id; with --json as JSON Lines that end in the cursor."""
 
     async def work() -> None:
         cursor = ""
-        async with target.client() as client:
-            async for row in client.operating.names():
-                if "cursor" in row and target.json:
-                    target.show(row, "")
-                elif "cursor" in row:
-                    cursor = row["cursor"]
-                else:
-                    target.show(row, lambda row: f"{row['id']}  {row['name'] or '-'}  {row['title']}".rstrip())
+        with Listing(target, columns, empty="There are no rendezvous points yet.") as rows:
+            async with target.client() as client:
+                async for row in client.operating.names():
+                    if "cursor" in row and target.json:
+                        target.show(row, "")
+                    elif "cursor" in row:
+                        cursor = row["cursor"]
+                    else:
+                        rows.add(row)
         if cursor:
             note(f"follow changes: herald sub domain.admin --from {cursor}")
 

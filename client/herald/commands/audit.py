@@ -13,7 +13,8 @@ from typing import Any
 import click
 
 from herald.client import Client
-from herald.commands.common import Command, Target, domain_options, run
+from herald.commands.common import Command, Target, run
+from herald.commands.listing import Column, Listing, list_options
 from herald.commands.moments import moment
 from herald.commands.output import json_line
 
@@ -21,6 +22,20 @@ FOLLOW_S = 2.0
 PAGE = 500
 SHOWN_DEFAULT = 50
 SHOWN_MAX = 100_000
+
+
+_OUTCOMES = {"refused": "yellow", "failed": "red"}
+_COLUMNS = (
+    Column("at", lambda one: one["at"]),
+    Column("outcome", lambda one: one["outcome"], lambda one: _OUTCOMES.get(one["outcome"])),
+    Column("action", lambda one: one["action"]),
+    Column("on", lambda one: f"{one['on']['kind']} {one['on']['id']}".strip() if one["on"] else ""),
+    Column("who", lambda one: one["who"]),
+    Column("address", lambda one: one["address"] if one["address"] != one["who"] else ""),
+    Column("times", lambda one: one["count"]),
+    Column("reason", lambda one: one["reason"]),
+    Column("id", lambda one: str(one["id"]), extra=True),
+)
 
 
 @click.command(cls=Command, short_help="Show administrative acts and refusals.")
@@ -47,26 +62,34 @@ SHOWN_MAX = 100_000
 )
 @click.option("--follow", is_flag=True, help="Then print new entries, until Ctrl-C.")
 @click.option("--export", metavar="FILE", help="Write all entries to FILE as JSON Lines instead; - is standard output.")
-@domain_options
-def command(target: Target, limit: int, follow: bool, export: str | None, **filters: str | None) -> None:
+@list_options(_COLUMNS)
+def command(
+    target: Target, limit: int, follow: bool, export: str | None, columns: tuple[Column, ...], **filters: str | None
+) -> None:
     """Show administrative acts and refusals in the domain. Requires an administrator's token."""
     if export is not None and follow:
         raise click.UsageError("--export and --follow cannot be combined.")
-    run(_export(target, export, filters) if export is not None else _show(target, limit, follow, filters))
+    if export is not None:
+        run(_export(target, export, filters))
+        return
+    # new entries follow: then nothing is paged
+    with Listing(target, columns, empty="No such act was recorded.", paged=not follow) as rows:
+        run(_show(target, rows, limit, follow, filters))
 
 
-async def _show(target: Target, limit: int, follow: bool, filters: Mapping[str, str | None]) -> None:
+async def _show(target: Target, rows: Listing, limit: int, follow: bool, filters: Mapping[str, str | None]) -> None:
     async with target.client() as client:
         entries = await _newest(client, limit, filters)
         for entry in reversed(entries):
-            target.show(entry, _line)
+            rows.add(entry)
         last = entries[0]["id"] if entries else None
         if follow and last is None:  # nothing matches yet: new entries are those after all present ones
             last = max((entry["id"] for entry in await _newest(client, 1, {})), default=0)
         while follow:
+            rows.flush()
             page = await client.audit(order="oldest", after=last, limit=PAGE, **filters)
             for entry in page["items"]:
-                target.show(entry, _line)
+                rows.add(entry)
                 last = entry["id"]
             if page["next"] is None:
                 await asyncio.sleep(FOLLOW_S)
@@ -83,19 +106,6 @@ async def _newest(client: Client, limit: int, filters: Mapping[str, str | None])
         if cursor is None:
             break
     return entries
-
-
-def _line(entry: Mapping[str, Any]) -> str:
-    """Return an entry as a line for people."""
-    on, count, address = entry["on"], entry["count"], entry["address"]
-    parts = [
-        f"{entry['at']}  {entry['outcome']:7}  {entry['action']}",
-        f"{on['kind']} {on['id']}".strip() if on else "",
-        f"by {entry['who']}" + (f" ({address})" if address and address != entry["who"] else ""),
-        f"{count} times" if count > 1 else "",
-        entry["reason"] or "",
-    ]
-    return "  ".join(part for part in parts if part)
 
 
 async def _export(target: Target, file: str, filters: Mapping[str, str | None]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import signal
@@ -10,15 +9,21 @@ import sys
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from herald.answers import MalformedAnswer, reading
-from herald.client import URL_DEFAULT, Client
+from herald.commands.groups import AliasGroup
 from herald.commands.output import Complaints, complain, document, hush, say
+from herald.commands.profiles import Profile, profile_of
+from herald.defaults import URL_DEFAULT
 from herald.errors import Closed, ConnectionLost, HeraldError, InputError, Problem
-from herald.rollover import Move
+
+if TYPE_CHECKING:  # the client is imported when it is needed: most of the time of a start
+    from herald.client import Client
+    from herald.rollover import Move
 
 REFUSED = 1
 USAGE = 2
@@ -53,6 +58,8 @@ class Target:
         """Return a client that fails at once if it cannot connect, and reconnects once it was connected. It reports
         moves to another replica.
         """
+        from herald.client import Client
+
         try:
             if not self.others:
                 return Client(self.url, token=self.token, first_patience_s=0, on_move=_say_move, **options)
@@ -111,14 +118,14 @@ class Command(click.Command):
             ctx.exit(REFUSED)
 
 
-class CommandGroup(click.Group):
+class CommandGroup(AliasGroup):
     """A group of such commands."""
 
     command_class = Command
 
 
 def domain_options(function: F) -> F:
-    """Add --url, --token and --json; the function gets them as its first argument, a Target."""
+    """Add --url, --token, --profile, --json and --color; the function gets them as its first argument, a Target."""
 
     @click.option(
         "--url",
@@ -135,10 +142,28 @@ def domain_options(function: F) -> F:
         type=Several(),
         help="Token to use (HERALD_TOKEN). Repeated, or separated by commas: one for each address.",
     )
+    @click.option(
+        "--profile",
+        envvar="HERALD_CLIENT_PROFILE",
+        metavar="NAME",
+        help="Use the address and token of this profile (HERALD_CLIENT_PROFILE; herald profile list).",
+    )
     @click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line.")
+    @click.option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        expose_value=False,
+        callback=_colour,
+        help="Default: auto, on terminals unless NO_COLOR is set.",
+    )
     @wraps(function)
-    def wrapped(*args: Any, url: tuple[str, ...], token: tuple[str, ...], as_json: bool, **options: Any) -> Any:
-        return function(_target(url, token, as_json), *args, **options)
+    def wrapped(
+        *args: Any, url: tuple[str, ...], token: tuple[str, ...], profile: str | None, as_json: bool, **options: Any
+    ) -> Any:
+        context = click.get_current_context()
+        target = context.obj = _target(context, _separated(url), _separated(token), profile, as_json)
+        return function(target, *args, **options)
 
     return wrapped  # type: ignore[return-value]
 
@@ -149,9 +174,37 @@ class Several(click.types.StringParamType):
     envvar_list_splitter = ","
 
 
-def _target(urls: tuple[str, ...], tokens: tuple[str, ...], as_json: bool) -> Target:
-    addresses = [url.strip() for part in urls for url in part.split(",") if url.strip()] or [url_default()]
-    shown: list[str | None] = [token.strip() for part in tokens for token in part.split(",") if token.strip()]
+def _separated(parts: tuple[str, ...]) -> list[str]:
+    return [one.strip() for part in parts for one in part.split(",") if one.strip()]
+
+
+def _colour(ctx: click.Context, parameter: click.Parameter, value: str) -> None:
+    """Set whether click writes colours; None leaves it to whether the output is a terminal."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    ctx.color = {"always": True, "never": False}.get(value, False if plain else None)
+
+
+def _target(context: click.Context, urls: list[str], tokens: list[str], profile: str | None, as_json: bool) -> Target:
+    """Return the domain of a command: what its options say, else what the environment says, else the profile in use."""
+    stated = {
+        name
+        for name in ("url", "token", "profile")
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    kept: Profile | None = None
+    if not {"url", "token"} <= stated:
+        kept = profile_of(profile)
+    named = kept if "profile" in stated else None  # the profile of the command line wins over the environment
+    if named is not None and "url" not in stated:
+        addresses = list(named.urls)
+    elif urls or kept is None or os.environ.get("HERALD_PORT"):
+        addresses = urls or [url_default()]
+    else:
+        addresses = list(kept.urls)
+    own = kept.token if kept is not None and set(addresses) <= set(kept.urls) else None
+    if own is not None and "token" not in stated and (named is not None or not tokens):
+        tokens = [own]
+    shown: list[str | None] = [*tokens]
     if len(shown) <= 1:  # one for all
         shown = (shown or [None]) * len(addresses)
     if len(shown) != len(addresses):
@@ -183,6 +236,16 @@ def history_of(max_events: int | None, max_bytes: int | None, max_age_s: int | N
     return {name: value for name, value in stated.items() if value is not None} or None
 
 
+def history_text(history: Mapping[str, Any]) -> str:
+    """Return the bounds of a history for people."""
+    parts = [
+        f"{value:,} {unit}"
+        for name, unit in (("max_events", "events"), ("max_bytes", "bytes"), ("max_age_s", "s"))
+        if isinstance(value := history.get(name), int)
+    ]
+    return "at most " + ", ".join(parts) if parts else "-"
+
+
 def url_default() -> str:
     """Return the address of the domain on this machine."""
     port = os.environ.get("HERALD_PORT")
@@ -191,6 +254,7 @@ def url_default() -> str:
 
 def run(work: Coroutine[Any, Any, None]) -> None:
     """Run a command's coroutine to its end; SIGTERM ends it as Ctrl-C does, so that positions are saved."""
+    import asyncio
 
     async def guarded() -> None:
         task = asyncio.current_task()
@@ -219,8 +283,9 @@ def _exit_code(error: HeraldError) -> int:
 
 def explain(error: HeraldError, ctx: click.Context) -> str:
     """Return the error and the remedy on one line."""
-    url = " or ".join(ctx.params.get("url") or [url_default()])
-    token = any(ctx.params.get("token") or ())
+    target = ctx.find_object(Target)
+    url = " or ".join(target.urls) if target is not None else url_default()
+    token = target is not None and target.token is not None
     if isinstance(error, ConnectionLost):
         return f"{error} Check that the domain is running (make run) and that {url} is its address (--url)."
     if isinstance(error, Closed) and error.code in (4100, 4101):

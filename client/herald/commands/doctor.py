@@ -17,14 +17,15 @@ from herald.errors import HeraldError
 @click.option(
     "--remote", is_flag=True, help="Check the domain at --url from outside, even if the server's folder is here."
 )
+@click.option("--settings", is_flag=True, help="Also list all settings of the installation with their origin.")
 @domain_options
-def command(target: Target, remote: bool) -> None:
-    """Check the installation and list its settings; without the server's folder, check the domain at --url from
-    outside.
-    """
+def command(target: Target, remote: bool, settings: bool) -> None:
+    """Check the installation, what is wrong first; without the server's folder, check the domain at --url from outside."""
     home = None if remote else find_home()
     if home is not None:
-        click.get_current_context().exit(manage(home, "doctor", *(["--json"] if target.json else [])))
+        click.get_current_context().exit(
+            manage(home, "doctor", *(["--json"] if target.json else []), *(["--all-settings"] if settings else []))
+        )
     run(_check(target))
 
 

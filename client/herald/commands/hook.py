@@ -11,7 +11,10 @@ import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
 from herald.commands.hook_listening import HookListener
+from herald.commands.listing import Column, Listing, list_options, when
+from herald.commands.moments import start_of, start_options
 from herald.commands.output import note
+from herald.commands.rp_names import RpNames
 
 PAGE = 100
 TEST_WITHIN_S = 30.0
@@ -42,7 +45,7 @@ def command() -> None:
 @click.option("--client-certificate", type=click.File(), help="FILE with a certificate for mutual TLS, as PEM.")
 @click.option("--client-key", type=click.File(), help="FILE with the key of this certificate, as PEM.")
 @click.option("--warn-url", help="Address that is warned when the endpoint is paused or gone.")
-@click.option("--from", "from_", default="now", show_default=True, help="now, earliest, last, or a CURSOR.")
+@start_options
 @click.option("--lease-s", type=click.IntRange(min=1), help="Seconds to live unless renewed. Default: the domain's.")
 @click.option("--replicas", type=click.IntRange(1, 5), help="Domains that hold it: one sends, the others take over.")
 @domain_options
@@ -59,10 +62,12 @@ def create(
     client_key: TextIO | None,
     warn_url: str | None,
     from_: str,
+    since: str | None,
     lease_s: int | None,
     replicas: int | None,
 ) -> None:
     """Have the events of RP (id or name) sent to the endpoint at ADDRESS, an https URL, once it has consented."""
+    begin = start_of(from_, since)
     made = secret or new_secret()
     stated = {"client_certificate": client_certificate, "client_key": client_key}
     pem = {name: file.read() for name, file in stated.items() if file is not None}
@@ -72,7 +77,7 @@ def create(
         optional = {"max_attempts": max_attempts, "rate": rate, "warn_url": warn_url, **pem}
         deliver.update({name: value for name, value in optional.items() if value is not None})
         async with target.client() as client:
-            found = await client.hooks.create(rp, address, lease_s=lease_s, from_=from_, replicas=replicas, **deliver)
+            found = await client.hooks.create(rp, address, lease_s=lease_s, from_=begin, replicas=replicas, **deliver)
         target.show(found, lambda found: f"created {found['id']}, until {found['lease']['expires_at']}")
         if secret is None:
             note(f"secret of the signatures, shown only now: {made}")
@@ -96,26 +101,40 @@ def endpoint(target: Target, subscription: str, address: str, secret: str | None
     run(work())
 
 
+_COLUMNS = (
+    Column("url", lambda one: one["deliver"]["url"]),
+    Column("rp", lambda one: one["name"]),
+    Column("behind", lambda one: one["lag"]),
+    Column("lost", lambda one: one.get("lost") or 0, lambda one: "red" if one.get("lost") else None),
+    Column("ends", lambda one: when(one["lease"]["expires_at"])),
+    Column("id", lambda one: one["id"]),
+    Column("mode", lambda one: one["deliver"]["mode"], extra=True),
+    Column("owner", lambda one: one["owner"], extra=True),
+    Column("rp-id", lambda one: one["rp"], extra=True),
+)
+
+
 @command.command(name="list", cls=Command)
 @click.option("--rp", help="Only those at this rendezvous point, by id or name.")
-@domain_options
-def list_(target: Target, rp: str | None) -> None:
+@list_options(_COLUMNS)
+def list_(target: Target, rp: str | None, columns: tuple[Column, ...]) -> None:
     """List webhooks: all for administrators, operators and viewers, else your own."""
 
     async def work() -> None:
-        cursor, none = None, True
-        async with target.client() as client:
-            while True:
-                page = await client.operating.subscriptions(rp=rp, owner=None, sort="id", cursor=cursor, limit=PAGE)
-                for item in page["items"]:
-                    if item["deliver"]["mode"] in MODES:
-                        none = False
-                        target.show(item, _line)
-                cursor = page["next"]
-                if cursor is None:
-                    break
-        if none and not target.json:
-            note("There are no webhooks.")
+        cursor = None
+        with Listing(target, columns, empty="There are no webhooks. Create one: herald hook create RP URL") as rows:
+            async with target.client() as client:
+                names = RpNames(client)
+                while True:
+                    page = await client.operating.subscriptions(rp=rp, owner=None, sort="id", cursor=cursor, limit=PAGE)
+                    found = [item for item in page["items"] if item["deliver"]["mode"] in MODES]
+                    if not target.json:
+                        await names.look_up(item["rp"] for item in found)
+                    for item in found:
+                        rows.add(item, {**item, "name": names[item["rp"]]})
+                    cursor = page["next"]
+                    if cursor is None:
+                        break
 
     run(work())
 
@@ -273,10 +292,6 @@ def listen(target: Target, rp: str, port: int | None, count: int | None) -> None
 def new_secret() -> str:
     """Make a random secret of Standard Webhooks."""
     return "whsec_" + base64.b64encode(os.urandom(32)).decode()
-
-
-def _line(item: dict[str, Any]) -> str:
-    return f"{item['id']:30}  {item['lag']:>9,} behind  {item['rp']}  {item['deliver']['url']}"
 
 
 def _described(found: dict[str, Any]) -> list[str]:

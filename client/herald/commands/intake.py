@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import secrets
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
+from herald.commands.listing import Column, Listing, list_options, when
 from herald.commands.output import ask, note
+from herald.commands.secret_files import secret_read
 
 PAGE = 100
 FORMATS = ("plain", "cloudevents", "standard-webhooks", "github", "stripe", "grafana", "alertmanager", "websub")
 CHOSEN_HERE = ("github", "grafana")  # the sender takes any secret, so that a good one is made here
 SECRET_CHARS_MAX = 512
 SECRET_BYTES = 32
-STDIN = "-"
 
 
 @click.group(cls=CommandGroup, short_help="Addresses at which other systems' webhooks become events.")
@@ -61,7 +60,7 @@ def create(
     secret_file: str | None,
 ) -> None:
     """Create an intake at a rendezvous point (id or name), and print its address, which is shown only once."""
-    secret, made_here = _secret(secret_file), False
+    secret, made_here = secret_read(secret_file, SECRET_CHARS_MAX), False
     if secret is None and format_ in CHOSEN_HERE:
         secret, made_here = secrets.token_hex(SECRET_BYTES), True
     members = {
@@ -85,25 +84,35 @@ def create(
     run(work())
 
 
+_COLUMNS = (
+    Column("title", lambda one: one["title"]),
+    Column("format", lambda one: one["format"]),
+    Column(
+        "signed", lambda one: "signed" if one["signed"] else "unsigned", lambda one: None if one["signed"] else "yellow"
+    ),
+    Column("used", lambda one: when(one.get("last_used_at"))),
+    Column("ends", lambda one: when(one["lease"]["expires_at"])),
+    Column("id", lambda one: one["id"]),
+)
+
+
 @command.command(name="list", cls=Command)
 @click.argument("rp")
-@domain_options
-def list_(target: Target, rp: str) -> None:
+@list_options(_COLUMNS)
+def list_(target: Target, rp: str, columns: tuple[Column, ...]) -> None:
     """List the intakes of a rendezvous point (id or name), without addresses and secrets."""
 
     async def work() -> None:
-        cursor, empty = None, True
-        async with target.client() as client:
-            while True:
-                page = await client.intakes.list(rp, cursor=cursor, limit=PAGE)
-                for item in page["items"]:
-                    empty = False
-                    target.show(item, _line)
-                cursor = page["next"]
-                if cursor is None:
-                    break
-        if empty and not target.json:
-            note("There are no intakes.")
+        cursor = None
+        with Listing(target, columns, empty=f"There are no intakes. Create one: herald intake create {rp}") as rows:
+            async with target.client() as client:
+                while True:
+                    page = await client.intakes.list(rp, cursor=cursor, limit=PAGE)
+                    for item in page["items"]:
+                        rows.add(item)
+                    cursor = page["next"]
+                    if cursor is None:
+                        break
 
     run(work())
 
@@ -114,7 +123,7 @@ def list_(target: Target, rp: str) -> None:
 @domain_options
 def rotate(target: Target, intake: str, secret_file: str | None) -> None:
     """Change an intake's secret. The one before is accepted for a day more."""
-    secret = _secret(secret_file)
+    secret = secret_read(secret_file, SECRET_CHARS_MAX)
     if secret is None:
         raise click.UsageError("Give the new secret: --secret-file FILE, or - for stdin.")
 
@@ -147,17 +156,6 @@ def delete(target: Target, intake: str, yes: bool) -> None:
     run(work())
 
 
-def _secret(file: str | None) -> str | None:
-    """Read a secret; never from the command line, which other users of the machine can read."""
-    if file is None:
-        return None
-    try:
-        text = sys.stdin.read(SECRET_CHARS_MAX + 2) if file == STDIN else Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"The secret cannot be read: {error}") from None
-    return text.strip()
-
-
 def _described(item: Mapping[str, Any]) -> list[str]:
     lease = item["lease"]
     return [
@@ -165,8 +163,3 @@ def _described(item: Mapping[str, Any]) -> list[str]:
         f"format  {item['format']}",
         f"lease   until {lease['expires_at'][:19]}Z unless used or renewed",
     ]
-
-
-def _line(item: Mapping[str, Any]) -> str:
-    signed = "signed" if item["signed"] else "unsigned"
-    return f"{item['id']}  {item['format']:18} {signed:9} {item['lease']['expires_at'][:19]}Z  {item['title']}".rstrip()

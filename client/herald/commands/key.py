@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
+from herald.commands.listing import Column, Listing, list_options, when
 
 
 @click.group(cls=CommandGroup, short_help="Rotate and retire the signing keys.")
@@ -14,19 +13,25 @@ def command() -> None:
     """List, rotate and retire the keys that sign the domain's tokens. Requires an administrator's token."""
 
 
-def _line(key: dict[str, Any]) -> str:
-    return f"{key['kid']}  {key['state']:9}  from {key['not_before']}  until {key['not_after'] or '-'}"
+_STATES = {"signing": "green", "retired": "yellow"}
+_COLUMNS = (
+    Column("key", lambda key: key["kid"]),
+    Column("state", lambda key: key["state"], lambda key: _STATES.get(key["state"])),
+    Column("from", lambda key: when(key["not_before"])),
+    Column("until", lambda key: when(key["not_after"])),
+)
 
 
 @command.command(name="list", cls=Command)
-@domain_options
-def list_(target: Target) -> None:
+@list_options(_COLUMNS)
+def list_(target: Target, columns: tuple[Column, ...]) -> None:
     """List the keys, newest first, with their windows and states."""
 
     async def work() -> None:
-        async with target.client() as client:
-            for key in await client.keys():
-                target.show(key, _line)
+        with Listing(target, columns, empty="There are no keys.") as rows:
+            async with target.client() as client:
+                for key in await client.keys():
+                    rows.add(key)
 
     run(work())
 

@@ -10,6 +10,7 @@ import click
 
 from herald.client import Client
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
+from herald.commands.listing import Column, Listing, list_options, when
 from herald.commands.moments import ahead, span
 from herald.commands.output import note
 from herald.leases import Lease
@@ -23,32 +24,47 @@ def command() -> None:
     """List the leases of a domain, the soonest to expire first, and renew them. Listing requires a viewer's token."""
 
 
+_COLUMNS = (
+    Column("name", lambda one: one["name"] or (one["rp"] if one["rp"] != one["id"] else "")),
+    Column("kind", lambda one: one["kind"]),
+    Column("left", lambda one: _left(one), lambda one: "yellow" if one["warned"] else None),
+    Column("ends", lambda one: when(one["expires_at"])),
+    Column("owner", lambda one: one["owner"]),
+    Column("id", lambda one: one["id"]),
+    Column("rp-id", lambda one: one["rp"], extra=True),
+    Column("warned", lambda one: "warned" if one["warned"] else "", extra=True),
+)
+
+
+def _left(item: Mapping[str, Any]) -> str:
+    return span((datetime.fromisoformat(item["expires_at"]) - datetime.now(UTC)).total_seconds())
+
+
 @command.command(name="list", cls=Command)
 @click.option("--kind", type=click.Choice(KINDS), help="Only leases of this kind.")
 @click.option("--within", callback=ahead, metavar="TIME", help="Only leases that expire within 30m, 2h, 7d.")
 @click.option(
     "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="Number of leases to list."
 )
-@domain_options
-def list_(target: Target, kind: str | None, within: str | None, limit: int) -> None:
+@list_options(_COLUMNS)
+def list_(target: Target, kind: str | None, within: str | None, limit: int, columns: tuple[Column, ...]) -> None:
     """List leases, the soonest to expire first: of rendezvous points, subscriptions, replicas and peers together."""
 
     async def work() -> None:
-        cursor, left, empty = None, limit, True
-        async with target.client() as client:
-            while left > 0:
-                size = min(PAGE, left)
-                page = await client.operating.leases(kind=kind, ends_before=within, cursor=cursor, limit=size)
-                for item in page["items"]:
-                    empty = False
-                    target.show(item, _line)
-                left -= len(page["items"])
-                cursor = page["next"]
-                if cursor is None:
-                    break
-        if empty and not target.json:
-            note("No lease expires by then." if within else "There are no leases.")
-        elif cursor is not None and not target.json:
+        cursor, left = None, limit
+        empty = "No lease expires by then." if within else "There are no leases."
+        with Listing(target, columns, empty=empty) as rows:
+            async with target.client() as client:
+                while left > 0:
+                    size = min(PAGE, left)
+                    page = await client.operating.leases(kind=kind, ends_before=within, cursor=cursor, limit=size)
+                    for item in page["items"]:
+                        rows.add(item)
+                    left -= len(page["items"])
+                    cursor = page["next"]
+                    if cursor is None:
+                        break
+        if cursor is not None and not target.json:
             note(f"There are more, which expire later: --limit {limit * 10}")
 
     run(work())
@@ -94,13 +110,3 @@ async def _renewed(client: Client, kind: str, name: str, lease_s: int | None) ->
 
 def _granted_s(lease: Lease) -> int | None:
     return round(lease.granted_s) or None
-
-
-def _line(item: Mapping[str, Any]) -> str:
-    ends = datetime.fromisoformat(item["expires_at"])
-    left = span((ends - datetime.now(UTC)).total_seconds())
-    warned = "warned" if item["warned"] else ""
-    about = "  ".join(
-        part for part in (item["name"] or (item["rp"] if item["rp"] != item["id"] else ""), item["owner"]) if part
-    )
-    return f"{item['kind']:12}  {item['id']:30}  {item['expires_at'][:19]}Z  in {left:8}  {warned:6}  {about}".rstrip()

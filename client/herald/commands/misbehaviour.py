@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
-from herald.commands.output import note, say
+from herald.commands.listing import Column, Listing, list_options, when
 from herald.commands.proof import write
 
 PAGE = 500
@@ -20,43 +20,46 @@ def command() -> None:
     """List misbehaviour of other domains, its proofs, and quarantines; lift a quarantine."""
 
 
+_COLUMNS = (
+    Column("carrier", lambda one: one["carrier"]),
+    Column("origin", lambda one: one["origin"]),
+    Column("kind", lambda one: one["kind"]),
+    Column("count", lambda one: one["count"]),
+    Column("last", lambda one: when(one["last_at"])),
+    Column("detail", lambda one: one["detail"]),
+    Column("rp-id", lambda one: one["rp"], extra=True),
+)
+
+
 @command.command(name="list", cls=Command)
 @click.option("--kind", help="Only this kind, such as tampered.")
 @click.option("--domain", help="Only misbehaviour that this domain carried or originated.")
-@domain_options
-def list_(target: Target, kind: str | None, domain: str | None) -> None:
+@list_options(_COLUMNS)
+def list_(target: Target, kind: str | None, domain: str | None, columns: tuple[Column, ...]) -> None:
     """List counted misbehaviour and quarantines. Requires a viewer's token."""
-    run(_list(target, kind, domain))
+    run(_list(target, kind, domain, columns))
 
 
-async def _list(target: Target, kind: str | None, domain: str | None) -> None:
+async def _list(target: Target, kind: str | None, domain: str | None, columns: tuple[Column, ...]) -> None:
     async with target.client() as client:
-        cursor, empty = None, True
-        while True:
-            page = await client.misbehaviour(kind=kind, domain=domain, cursor=cursor, limit=PAGE)
-            for item in page["items"]:
-                empty = False
-                target.show(item, _line)
-            cursor = page["next"]
-            if cursor is None:
-                break
         quarantines = [one for one in await client.quarantines() if domain in (None, one["origin"])]
+        empty = "No misbehaviour was counted." if quarantines else "No misbehaviour was recorded."
+        with Listing(target, columns, empty=empty) as rows:
+            cursor = None
+            while True:
+                page = await client.misbehaviour(kind=kind, domain=domain, cursor=cursor, limit=PAGE)
+                for item in page["items"]:
+                    rows.add(item)
+                cursor = page["next"]
+                if cursor is None:
+                    break
     for one in quarantines:
         target.show({"quarantine": one}, _quarantine)
-    if empty and not quarantines and not target.json:
-        say("No misbehaviour was recorded.")
 
 
 def _quarantine(found: Mapping[str, Any]) -> str:
     one = found["quarantine"]
     return f"In quarantine since {one['since']}: {one['origin']}. {one['why']}"
-
-
-def _line(item: Mapping[str, Any]) -> str:
-    times = "once" if item["count"] == 1 else f"{item['count']} times"
-    about = f", about {item['origin']}" if item["origin"] != item["carrier"] else ""
-    where = f" at {item['rp']}" if item["rp"] else ""
-    return f"{item['last_at']}  {item['kind']:12}  {times}, from {item['carrier'] or 'an unknown domain'}{about}{where}: {item['detail']}"
 
 
 @command.command(cls=Command)
@@ -75,35 +78,43 @@ def lift(target: Target, origin: str) -> None:
     run(work())
 
 
+_PROOFS = (
+    Column("origin", lambda one: one["origin"]),
+    Column("rp-id", lambda one: one["rp"]),
+    Column("found", lambda one: when(one["found_at"])),
+    Column("digest", lambda one: one["digest"]),
+    Column("carrier", lambda one: one.get("carrier"), extra=True),
+)
+
+
 @command.command(cls=Command)
 @click.argument("digest", required=False)
 @click.option("--domain", help="Only proofs against this domain.")
 @click.option(
     "--save", type=click.Path(dir_okay=False, path_type=Path), help="Save the proof DIGEST in this file, for others."
 )
-@domain_options
-def evidence(target: Target, digest: str | None, domain: str | None, save: Path | None) -> None:
+@list_options(_PROOFS)
+def evidence(
+    target: Target, digest: str | None, domain: str | None, save: Path | None, columns: tuple[Column, ...]
+) -> None:
     """List the proofs that a domain equivocated; with DIGEST show one. Anybody can verify a proof without this domain."""
     if digest is None and save is not None:
         raise click.UsageError("Give the DIGEST of the proof to save: herald misbehaviour evidence lists them.")
-    run(_proofs(target, domain) if digest is None else _proof(target, digest, save))
+    run(_proofs(target, domain, columns) if digest is None else _proof(target, digest, save))
 
 
-async def _proofs(target: Target, domain: str | None) -> None:
-    cursor, empty = None, True
-    async with target.client() as client:
-        while True:
-            page = await client.operating.evidence(origin=domain, cursor=cursor, limit=PAGE)
-            for item in page["items"]:
-                empty = False
-                target.show(
-                    item, lambda item: f"{item['digest']}  {item['found_at']}  {item['origin']} at {item['rp']}"
-                )
-            cursor = page["next"]
-            if cursor is None:
-                break
-    if empty and not target.json:
-        note("There are no proofs: no domain was proved to have equivocated.")
+async def _proofs(target: Target, domain: str | None, columns: tuple[Column, ...]) -> None:
+    cursor = None
+    empty = "There are no proofs: no domain was proved to have equivocated."
+    with Listing(target, columns, empty=empty) as rows:
+        async with target.client() as client:
+            while True:
+                page = await client.operating.evidence(origin=domain, cursor=cursor, limit=PAGE)
+                for item in page["items"]:
+                    rows.add(item)
+                cursor = page["next"]
+                if cursor is None:
+                    break
 
 
 async def _proof(target: Target, digest: str, save: Path | None) -> None:

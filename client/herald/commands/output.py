@@ -5,6 +5,7 @@
 - Documents (`document`, `json_line`): JSON. On a terminal the same characters are escaped as JSON escapes them, so that
   the document stays the same. Into a file or a pipe they are written unchanged.
 - Data of events and files (`data`, `stream`): escaped on a terminal, unchanged into a file or a pipe.
+- Tables (`table`): escaped cells, aligned. Header, colours and pager are for terminals only.
 
 No other module prints; a test reads their syntax trees (tests/client/test_output.py).
 """
@@ -17,14 +18,18 @@ import logging
 import math
 import os
 import re
+import shutil
 import sys
-from collections.abc import Callable
-from typing import IO, Any
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import IO, Any, NamedTuple
 
 import click
 
 LINE_CHARS_MAX = 100_000  # characters of a line for people; the rest is counted
 COMPLAINT_CHARS_MAX = 2000  # characters of a domain's error message
+CELL_CHARS_MAX = 1000  # characters of a cell of a table; the rest is counted
+_GAP = "  "
 _SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can spell them, UTF-8 cannot
 _BEYOND = 10**309  # beyond a double, like the number that was read as infinite
 
@@ -58,6 +63,59 @@ def json_line(text: str, *, err: bool = False) -> None:
     if stream.isatty() and not text.isprintable():
         text = "".join(c if c.isprintable() else _json_escaped(c) for c in text)
     _print(text, stream, _json_escaped)
+
+
+class Cell(NamedTuple):
+    """A cell of a table: its text, its colour (None: the terminal's), and whether it is aligned to the right."""
+
+    text: str
+    colour: str | None = None
+    right: bool = False
+
+
+def table(rows: Sequence[Sequence[Cell]], header: Sequence[str], widths: Sequence[int], *, paged: bool) -> list[int]:
+    """Print aligned rows.
+
+    Args:
+        header: titles of the columns; printed on a terminal only. Empty: none (the table continues).
+        widths: least widths of the columns, those of the rows before.
+        paged: whether a pager is used where the screen is too small for them.
+
+    Returns the widths of the columns.
+    """
+    shown = [
+        [Cell(printable(_clipped(cell.text, CELL_CHARS_MAX)), cell.colour, cell.right) for cell in row] for row in rows
+    ]
+    titles = header if sys.stdout.isatty() else ()
+    grown = list(widths)
+    for row in ([[Cell(title) for title in titles]] if titles else []) + shown:
+        for index, cell in enumerate(row):
+            grown[index] = max(grown[index], _width(cell.text))
+    lines = [_aligned(row, grown) for row in shown]
+    if titles:
+        aligned = [Cell(title, None, bool(shown) and shown[0][index].right) for index, title in enumerate(titles)]
+        lines.insert(0, click.style(_aligned(aligned, grown), bold=True))
+    _page(lines, pager=paged)
+    return grown
+
+
+def highlighted(text: str, colour: str | None) -> str:
+    """Return a line for `say_highlighted`: escaped, and in a colour."""
+    shown = printable(_clipped(text, LINE_CHARS_MAX))
+    return click.style(shown, fg=colour) if colour else shown
+
+
+def say_highlighted(text: str, colour: str | None) -> None:
+    """Print a line for people on stdout, in a colour where the terminal has colours."""
+    _print(highlighted(text, colour), sys.stdout)
+
+
+def screen(lines: Sequence[str]) -> None:
+    """Replace what the terminal shows by these lines for people; only those for which there is room."""
+    room = shutil.get_terminal_size()
+    shown = [printable(_clipped(line, room.columns)) for line in lines[: room.lines - 1]]
+    click.echo("\x1b[H" + "".join(f"{line}\x1b[K\n" for line in shown) + "\x1b[J", nl=False)
+    sys.stdout.flush()
 
 
 def data(value: bytes | str) -> None:
@@ -138,6 +196,32 @@ class Complaints(logging.Handler):
         """See logging.Handler."""
         error = record.exc_info[1] if record.exc_info else None
         complain(record.getMessage() + (f" ({type(error).__name__}: {error})" if error else ""))
+
+
+def _aligned(row: Sequence[Cell], widths: Sequence[int]) -> str:
+    cells = []
+    for index, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        room = " " * (width - _width(cell.text))
+        text = click.style(cell.text, fg=cell.colour) if cell.colour else cell.text
+        last = index == len(row) - 1
+        cells.append(room + text if cell.right else text + ("" if last else room))
+    return _GAP.join(cells)
+
+
+def _width(text: str) -> int:
+    """Return the columns of a terminal that the text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _page(lines: Sequence[str], *, pager: bool) -> None:
+    """Print lines that are escaped already; in the user's pager (PAGER) if they do not fit on the screen."""
+    if pager and sys.stdout.isatty() and sys.stdin.isatty() and len(lines) >= shutil.get_terminal_size().lines:
+        click.echo_via_pager("\n".join(lines), color=click.get_current_context().color)
+        return
+    for line in lines:
+        _print(line, sys.stdout)
 
 
 def _print(text: str, stream: IO[str], escape: Callable[[str], str] | None = None) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
-from herald.commands.output import ask, note
+from herald.commands.listing import Column, Listing, list_options, when
+from herald.commands.output import ask
 
 PAGE = 500
 ZONES_SHOWN = 20
@@ -86,40 +87,70 @@ def leave(target: Target, yes: bool) -> None:
     run(work())
 
 
+_LINKS = (
+    Column("peer", lambda one: one["peer"]),
+    Column("state", lambda one: _link_state(one), lambda one: None if one["up"] and not one["suspected"] else "yellow"),
+    Column("reason", lambda one: one["reason"]),
+    Column("rtt", lambda one: _rtt(one).strip()),
+    Column("score", lambda one: f"{min(score['score'] for score in one['scores']):+.2f}" if one["scores"] else ""),
+    Column("since", lambda one: when(one["since"])),
+)
+
+
+def _link_state(link: Mapping[str, Any]) -> str:
+    return ("up" if link["up"] else "down") + (", suspected" if link["suspected"] else "")
+
+
 @command.command(cls=Command)
 @click.option("--ended", is_flag=True, help="Also links that ended lately.")
-@domain_options
-def links(target: Target, ended: bool) -> None:
+@list_options(_LINKS)
+def links(target: Target, ended: bool, columns: tuple[Column, ...]) -> None:
     """List the overlay links with the reason for each. Requires a viewer's token."""
 
     async def work() -> None:
-        async with target.client() as client:
-            found = [one for one in await client.overlay.links() if one["up"] or ended]
-        for one in found:
-            target.show(one, _link)
-        if not found and not target.json:
-            note("There are no overlay links.")
+        with Listing(target, columns, empty="There are no overlay links.") as rows:
+            async with target.client() as client:
+                for one in await client.overlay.links():
+                    if one["up"] or ended:
+                        rows.add(one)
 
     run(work())
+
+
+_DOMAINS = (
+    Column("domain", lambda one: one["name"]),
+    Column("linked", lambda one: "*" if one["linked"] else ""),
+    Column("zone", lambda one: one["zone"]),
+    Column("class", lambda one: str(one["capacity"])),
+    Column("sponsor", lambda one: one["sponsor"] or "founder"),
+    Column("sessions", lambda one: None if one["load"] is None else one["load"]["sessions"]),
+    Column("events/s", lambda one: _events_per_s(one["load"])),
+    Column("state", lambda one: "suspected" if one["suspected"] else "", lambda one: "yellow"),
+)
+
+
+def _events_per_s(load: Mapping[str, Any] | None) -> str:
+    return "" if load is None else f"{load['events_in_per_s'] + load['events_out_per_s']}"
 
 
 @command.command(name="map", cls=Command)
 @click.option("--search", help="Only domains whose name contains this.")
 @click.option("--zone", help="Only domains of this zone.")
-@domain_options
-def map_(target: Target, search: str | None, zone: str | None) -> None:
+@list_options(_DOMAINS)
+def map_(target: Target, search: str | None, zone: str | None, columns: tuple[Column, ...]) -> None:
     """List all domains of the overlay, each with its zone and sponsor. Requires a viewer's token."""
 
     async def work() -> None:
         cursor = None
-        async with target.client() as client:
-            while True:
-                page = await client.overlay.domains(search=search, zone=zone, cursor=cursor, limit=PAGE)
-                for item in page["items"]:
-                    target.show(item, _domain)
-                cursor = page["next"]
-                if cursor is None:
-                    break
+        with Listing(target, columns, empty="The overlay has no such domain.") as rows:
+            async with target.client() as client:
+                while True:
+                    page = await client.overlay.domains(search=search, zone=zone, cursor=cursor, limit=PAGE)
+                    for item in page["items"]:
+                        rows.add(item)
+                    cursor = page["next"]
+                    if cursor is None:
+                        break
 
     run(work())
 
@@ -195,22 +226,8 @@ def _rtt(link: Mapping[str, Any]) -> str:
 
 
 def _link(link: Mapping[str, Any]) -> str:
-    state = "up  " if link["up"] else "down"
-    suspected = "  suspected" if link["suspected"] else ""
     scores = f"  score {min(one['score'] for one in link['scores']):+.2f}" if link["scores"] else ""
-    return f"{link['since']}  {state}  {link['reason']:10}  {_rtt(link)}  {link['peer']}{suspected}{scores}"
-
-
-def _domain(item: Mapping[str, Any]) -> str:
-    by = f"sponsored by {item['sponsor']}" if item["sponsor"] else "founder"
-    load = item["load"]
-    busy = (
-        ""
-        if load is None
-        else f"  {load['sessions']} sessions, {load['events_in_per_s'] + load['events_out_per_s']} events/s"
-    )
-    suspected = "  suspected" if item["suspected"] else ""
-    return f"{'*' if item['linked'] else ' '} {item['name']}  {item['zone'] or '-'}  class {item['capacity']}  {by}{busy}{suspected}"
+    return f"{link['since']}  {_link_state(link)}  {link['reason']}  {_rtt(link)}  {link['peer']}{scores}"
 
 
 def _explained(found: Mapping[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ import click
 from herald.answers import reading
 from herald.client import Client
 from herald.commands.common import Command, CommandGroup, F, Target, domain_options, run
+from herald.commands.listing import Column, Listing, list_options, when
 from herald.commands.output import ask, note, say
 from herald.commands.output import document as print_document
 from herald.errors import InputError
@@ -21,7 +22,11 @@ DOCUMENT_CHARS_MAX = 256 * 1024  # characters of a domain's document; usually ab
 _file = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 
 
-@click.group(cls=CommandGroup, short_help="Manage peers: other domains to exchange events with.")
+@click.group(
+    cls=CommandGroup,
+    short_help="Manage peers: other domains to exchange events with.",
+    aliases={"trust": "change", "delete": "remove"},
+)
 def command() -> None:
     """Manage peers: other domains to exchange events with. Decisions require an administrator's token.
 
@@ -107,18 +112,37 @@ def approve(target: Target, name: str, fingerprint: str | None, yes: bool, peer_
     run(work())
 
 
+_STATES = {"asked": "yellow", "suspended": "yellow", "quarantined": "red"}
+_COLUMNS = (
+    Column("name", lambda peer: peer["name"]),
+    Column("state", lambda peer: peer["state"], lambda peer: _STATES.get(peer["state"])),
+    Column("may", lambda peer: ",".join(name for name in ("push", "host", "gossip") if peer[name])),
+    Column("problem", lambda peer: _problem(peer), lambda peer: "red" if peer.get("problem") else "yellow"),
+    Column("url", lambda peer: peer["url"]),
+    Column("ends", lambda peer: when((peer.get("lease") or {}).get("expires_at")), extra=True),
+    Column("note", lambda peer: peer["note"], extra=True),
+)
+
+
+def _problem(peer: dict[str, Any]) -> str:
+    problem = peer.get("problem")
+    if problem:
+        return f"{problem['kind']} since {when(problem['since'])}"
+    return {"suspends": "has suspended this domain", "leaves": "has left", None: "no contact yet"}.get(
+        peer["theirs"], ""
+    )
+
+
 @command.command(name="list", cls=Command)
-@domain_options
-def list_(target: Target) -> None:
+@list_options(_COLUMNS)
+def list_(target: Target, columns: tuple[Column, ...]) -> None:
     """List the peers, and the domains that ask to be peers."""
 
     async def work() -> None:
-        async with target.client() as client:
-            peers = await client.peers.all()
-        for peer in peers:
-            target.show(peer, _line)
-        if not peers and not target.json:
-            say("There are no peers yet. Add one: herald peer add URL")
+        with Listing(target, columns, empty="There are no peers yet. Add one: herald peer add URL") as rows:
+            async with target.client() as client:
+                for peer in await client.peers.all():
+                    rows.add(peer)
 
     run(work())
 
@@ -144,7 +168,7 @@ def show(target: Target, name: str) -> None:
 @trust_options
 @click.option("--peer-url", help="Address of the peer.")
 @domain_options
-def trust(target: Target, name: str, peer_url: str | None, **trust: Any) -> None:
+def change(target: Target, name: str, peer_url: str | None, **trust: Any) -> None:
     """Change what a peer may do and how much it may send."""
     if peer_url is None and all(value is None for value in trust.values()):
         raise click.UsageError("Give something to change: --push, --no-host, --events-per-s 1000 ...")
@@ -228,25 +252,34 @@ def renew(target: Target, name: str) -> None:
     run(work())
 
 
+_LINKS = (
+    Column("rp", lambda one: one["name"] or one["rp"]),
+    Column("link", lambda one: one["link"]),
+    Column("peer-lacks", lambda one: one["backlog"]),
+    Column("lacks-here", lambda one: one["ahead"]),
+    Column("detail", lambda one: one["detail"]),
+    Column("rp-id", lambda one: one["rp"]),
+)
+
+
 @command.command(cls=Command)
 @click.argument("name")
-@domain_options
-def links(target: Target, name: str) -> None:
+@list_options(_LINKS)
+def links(target: Target, name: str, columns: tuple[Column, ...]) -> None:
     """List the rendezvous points shared with a peer, and how many events each side lacks. Requires a viewer's token."""
 
     async def work() -> None:
-        cursor, empty = None, True
-        async with target.client() as client:
-            while True:
-                page = await client.peers.links(name, cursor=cursor, limit=PAGE)
-                for item in page["items"]:
-                    empty = False
-                    target.show(item, _link)
-                cursor = page["next"]
-                if cursor is None:
-                    break
-        if empty and not target.json:
-            note(f"Nothing is shared with {name}. Invite it: herald replica invite RP {name}")
+        cursor = None
+        empty = f"Nothing is shared with {name}. Invite it: herald replica invite RP {name}"
+        with Listing(target, columns, empty=empty) as rows:
+            async with target.client() as client:
+                while True:
+                    page = await client.peers.links(name, cursor=cursor, limit=PAGE)
+                    for item in page["items"]:
+                        rows.add(item)
+                    cursor = page["next"]
+                    if cursor is None:
+                        break
 
     run(work())
 
@@ -388,12 +421,6 @@ def _trouble(peer: dict[str, Any]) -> str:
 def _advice(peer: dict[str, Any]) -> str:
     """Return what to do about the problem."""
     return str((peer.get("problem") or {}).get("advice", "")).replace("NAME", peer["name"])
-
-
-def _link(item: dict[str, Any]) -> str:
-    """Return a shared rendezvous point as one line."""
-    about = f"{item['rp']}  {item['link']:8} peer lacks {item['backlog']:>8,}  this domain lacks {item['ahead']:>8,}"
-    return "  ".join(part for part in (about, item["name"], item["detail"]) if part)
 
 
 def _described(peer: dict[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
+from herald.commands.policy_options import policy_option
 from herald.delegation import OPERATIONS
 
 ANONYMOUS = "anonymous"
@@ -26,8 +27,9 @@ def command() -> None:
 @click.argument("bearer", metavar="TOKEN")
 @click.argument("rp")
 @click.argument("operation", metavar="OP", type=click.Choice(OPERATIONS))
+@policy_option("Try this policy instead of RP's own: a JSON file; - reads standard input.")
 @domain_options
-def explain(target: Target, bearer: str, rp: str, operation: str) -> None:
+def explain(target: Target, bearer: str, rp: str, operation: str, policy: list[Any] | None) -> None:
     """Show which rule of RP's policy decides whether the bearer of TOKEN may do OP, and why.
 
     TOKEN is a token; - reads it from standard input, so that it stays out of the shell's history. It may also be a JSON
@@ -42,6 +44,7 @@ def explain(target: Target, bearer: str, rp: str, operation: str) -> None:
     \b
     herald token create --subject roof | herald policy explain - sensors/roof publish
     herald policy explain '{"iss":"https://id.example.org","sub":"x","age":20}' sensors/roof subscribe
+    herald policy explain anonymous sensors/roof subscribe --policy draft.json
     """
     question = _question(_read_input() if bearer == "-" else bearer.strip())
     if target.token is None:
@@ -49,7 +52,7 @@ def explain(target: Target, bearer: str, rp: str, operation: str) -> None:
 
     async def work() -> None:
         async with target.client() as client:
-            answer = await client.rps.explain(rp, operation, **question)
+            answer = await client.rps.explain(rp, operation, policy=policy, **question)
         target.show(answer, lambda answer: _told(answer, operation))
 
     run(work())

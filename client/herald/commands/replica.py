@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, history_of, history_options, run
-from herald.commands.output import note
-from herald.rendezvous_points import RendezvousPoint
+from herald.commands.listing import Column, Listing, list_options, when
 
 _ID = re.compile(r"[a-z2-7]{26}")
 
@@ -51,24 +50,43 @@ def join(target: Target, rp: str, via: str | None, lease_s: int | None, **bounds
     run(work())
 
 
+_COLUMNS = (
+    Column("name", lambda one: one.name),
+    Column("home", lambda one: one.document.get("home")),
+    Column("events", lambda one: one.document.get("offset", 0)),
+    Column("ends", lambda one: when(one.lease.expires_at)),
+    Column("id", lambda one: one.id),
+)
+_PARTICIPANTS = (
+    Column("domain", lambda one: one.get("domain")),
+    Column("role", lambda one: one.get("role")),
+    Column("link", lambda one: one.get("link")),
+    Column("lacks", lambda one: one.get("backlog")),
+    Column(
+        "holds", lambda one: " ".join(f"{feed[:6]}={last}" for feed, last in sorted((one.get("vector") or {}).items()))
+    ),
+    Column("url", lambda one: one.get("url")),
+)
+
+
 @command.command(name="list", cls=Command)
 @click.argument("rp", required=False)
-@domain_options
-def list_(target: Target, rp: str | None) -> None:
+@list_options(_COLUMNS)
+def list_(target: Target, rp: str | None, columns: tuple[Column, ...]) -> None:
     """List this domain's replicas; with RP, the domains that participate in that rendezvous point."""
 
     async def work() -> None:
-        async with target.client() as client:
-            if rp is not None:
-                for one in await client.replicas.participants(rp):
-                    target.show(one, _participant)
-                return
-            count = 0
-            async for replica in client.replicas.list():
-                target.show(replica.document, _line(replica))
-                count += 1
-        if not count and not target.json:
-            note("There are no replicas yet. Join one: herald replica join ID --via PEER")
+        if rp is not None:
+            with Listing(target, _PARTICIPANTS, empty="No domain participates.") as rows:
+                async with target.client() as client:
+                    for one in await client.replicas.participants(rp):
+                        rows.add(one)
+            return
+        empty = "There are no replicas yet. Join one: herald replica join ID --via PEER"
+        with Listing(target, columns, empty=empty) as rows:
+            async with target.client() as client:
+                async for replica in client.replicas.list():
+                    rows.add(replica.document, replica)
 
     run(work())
 
@@ -103,15 +121,3 @@ def invite(target: Target, rp: str, peer: str) -> None:
         target.show(found.document, f"{peer} holds a replica of {found.name or found.id}")
 
     run(work())
-
-
-def _line(replica: RendezvousPoint) -> str:
-    home = str(replica.document.get("home", ""))
-    return f"{replica.id}  {home:24}  {replica.lease.expires_at:27}  {replica.name or '-'}"
-
-
-def _participant(one: dict[str, Any]) -> str:
-    vector = one.get("vector") or {}
-    held = " ".join(f"{feed[:6]}={sequence}" for feed, sequence in sorted(vector.items())) or "-"
-    link = one.get("link") or "-"
-    return f"{one.get('domain', '')!s:24}  {one.get('role', '')!s:8}  {link!s:8}  {held}  {one.get('url', '')}"

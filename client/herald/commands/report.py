@@ -12,6 +12,7 @@ import click
 
 from herald.client import Client
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
+from herald.commands.listing import Column, Listing, list_options
 from herald.commands.moments import moment
 from herald.commands.output import flush, note, on_terminal, stream
 from herald.errors import InputError, Problem
@@ -55,27 +56,40 @@ def run_(target: Target, job: str, begin: str | None, end: str | None, wait: boo
     run(work())
 
 
+_STATES = {"failed": "red", "running": "green"}
+_COLUMNS = (
+    Column("run", lambda one: str(one["id"])),
+    Column("job", lambda one: one["job"]),
+    Column("from", lambda one: f"{one['from'][:16]}Z"),
+    Column("to", lambda one: f"{one['to'][:16]}Z"),
+    Column("cadence", lambda one: one["cadence"]),
+    Column("state", lambda one: _state(one), lambda one: _STATES.get(one["state"])),
+)
+
+
 @command.command(name="list", cls=Command)
 @click.option("--job", type=click.Choice(JOBS), help="Only runs of this kind.")
 @click.option("--state", help="Only runs in this state: queued, running, done, failed, superseded.")
 @click.option(
     "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Number of newest runs to list."
 )
-@domain_options
-def list_(target: Target, job: str | None, state: str | None, limit: int) -> None:
+@list_options(_COLUMNS)
+def list_(target: Target, job: str | None, state: str | None, limit: int, columns: tuple[Column, ...]) -> None:
     """List runs, newest first."""
 
     async def work() -> None:
         cursor, left = None, limit
-        async with target.client() as client:
-            while left > 0:
-                page = await client.reports.page(job=job, state=state, cursor=cursor, limit=min(PAGE, left))
-                for item in page["items"]:
-                    target.show(item, _line)
-                left -= len(page["items"])
-                cursor = page["next"]
-                if cursor is None:
-                    break
+        empty = "There are no runs. Start one: herald report run JOB"
+        with Listing(target, columns, empty=empty) as rows:
+            async with target.client() as client:
+                while left > 0:
+                    page = await client.reports.page(job=job, state=state, cursor=cursor, limit=min(PAGE, left))
+                    for item in page["items"]:
+                        rows.add(item)
+                    left -= len(page["items"])
+                    cursor = page["next"]
+                    if cursor is None:
+                        break
         if page["engine"]["state"] == "off":
             note(str(page["engine"]["detail"]))
 

@@ -7,7 +7,9 @@ from typing import Any
 import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
+from herald.commands.listing import Column, Listing, list_options, when
 from herald.commands.output import note
+from herald.commands.rp_names import RpNames
 
 PAGE = 100
 
@@ -19,32 +21,52 @@ def command() -> None:
     """
 
 
+_STATES = {"stalled": "red", "replaying": "yellow"}
+_COLUMNS = (
+    Column("principal", lambda one: one["principal"]),
+    Column("reads", lambda one: one["reads"]),
+    Column("state", lambda one: one["state"], lambda one: _STATES.get(one["state"])),
+    Column("behind", lambda one: one["lag"], lambda one: _STATES.get(one["state"])),
+    Column("waiting-bytes", lambda one: one["waiting_bytes"]),
+    Column("kind", lambda one: one["kind"]),
+    Column("since", lambda one: when(one["since"])),
+    Column("id", lambda one: one["id"]),
+    Column("gateway", lambda one: one.get("gateway"), extra=True),
+    Column("passed", lambda one: one.get("passed"), extra=True),
+    Column("address", lambda one: one.get("address"), extra=True),
+    Column("rp-id", lambda one: ", ".join(one["rps"]), extra=True),
+)
+
+
 @command.command(name="list", cls=Command)
 @click.option("--principal", help="Only sessions of this identity.")
 @click.option("--rp", help="Only sessions that read this rendezvous point, by id or name.")
 @click.option(
     "--sort", type=click.Choice(["id", "lag", "since"]), default="lag", help="Default: lag, the slowest first."
 )
-@domain_options
-def list_(target: Target, principal: str | None, rp: str | None, sort: str) -> None:
+@list_options(_COLUMNS)
+def list_(target: Target, principal: str | None, rp: str | None, sort: str, columns: tuple[Column, ...]) -> None:
     """List the live sessions of all gateways."""
 
     async def work() -> None:
-        cursor, missing, empty = None, 0, True
-        async with target.client() as client:
-            while True:
-                page = await client.operating.sessions(principal=principal, rp=rp, sort=sort, cursor=cursor, limit=PAGE)
-                for item in page["items"]:
-                    empty = False
-                    target.show(item, _line)
-                missing = max(missing, page["gateways"]["asked"] - page["gateways"]["answered"])
-                cursor = page["next"]
-                if cursor is None:
-                    break
+        cursor, missing = None, 0
+        with Listing(target, columns, empty="There are no sessions. Begin one: herald sub RP") as rows:
+            async with target.client() as client:
+                names = RpNames(client)
+                while True:
+                    page = await client.operating.sessions(
+                        principal=principal, rp=rp, sort=sort, cursor=cursor, limit=PAGE
+                    )
+                    if not target.json:
+                        await names.look_up(item["rps"][0] for item in page["items"] if item["readings"] == 1)
+                    for item in page["items"]:
+                        rows.add(item, {**item, "reads": _reads(item, names)})
+                    missing = max(missing, page["gateways"]["asked"] - page["gateways"]["answered"])
+                    cursor = page["next"]
+                    if cursor is None:
+                        break
         if missing:
             note(f"{missing} gateways did not answer; their sessions are missing from this list.")
-        elif empty and not target.json:
-            note("There are no sessions.")
 
     run(work())
 
@@ -80,8 +102,5 @@ def _disconnected(done: dict[str, Any]) -> str:
     return f"disconnected {done['disconnected']}{missing}"
 
 
-def _line(item: dict[str, Any]) -> str:
-    reads = item["rps"][0] if item["readings"] == 1 else f"{item['readings']} rps"
-    behind = f"{item['lag']} behind, {item['waiting_bytes']} bytes wait"
-    who = item["principal"] or "(no token)"
-    return f"{item['id']:14}  {item['state']:9}  {item['kind']:11}  {item['since']}  {behind:32}  {who}  {reads}"
+def _reads(item: dict[str, Any], names: RpNames) -> str:
+    return names[item["rps"][0]] if item["readings"] == 1 else f"{item['readings']} rps"

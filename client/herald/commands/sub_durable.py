@@ -15,10 +15,14 @@ from herald.commands.common import (
     domain_options,
     history_of,
     history_options,
+    history_text,
     run,
 )
+from herald.commands.listing import Column, Listing, list_options, when
+from herald.commands.moments import start_of, start_options
 from herald.commands.output import dump, note
 from herald.commands.reading import Printer, show
+from herald.commands.rp_names import RpNames
 from herald.durable import DurableSubscription
 from herald.events import Received
 
@@ -36,10 +40,14 @@ def _described(found: DurableSubscription) -> list[str]:
         ("rp", found.rp),
         ("lease", f"{found.lease}"),
     ]
-    for key in ("notice", "cursor", "history", "deliver"):
+    for key in ("notice", "cursor"):
         value = found.document.get(key)
         if value is not None:
             lines.append((key, value if isinstance(value, str) else dump(value)))
+    if isinstance(found.document.get("history"), Mapping):
+        lines.append(("history", history_text(found.document["history"])))
+    if isinstance(deliver := found.document.get("deliver"), Mapping):
+        lines.append(("deliver", " ".join(str(deliver[name]) for name in ("mode", "url") if name in deliver)))
     if isinstance(found.document.get("lag"), int):
         lines.insert(2, ("lag", _behind(found.document)))
     shared = found.document.get("shared")
@@ -56,7 +64,7 @@ def _described(found: DurableSubscription) -> list[str]:
     type=click.IntRange(min=1),
     help="Seconds to live unless used or renewed. Default: the domain's, a week.",
 )
-@click.option("--from", "from_", default="now", show_default=True, help="now, earliest, last, or a CURSOR.")
+@start_options
 @click.option(
     "--replicas",
     type=click.IntRange(1, 5),
@@ -64,8 +72,17 @@ def _described(found: DurableSubscription) -> list[str]:
 )
 @history_options
 @domain_options
-def create(target: Target, rp: str, lease_s: int | None, from_: str, replicas: int | None, **bounds: Any) -> None:
+def create(
+    target: Target,
+    rp: str,
+    lease_s: int | None,
+    from_: str,
+    since: str | None,
+    replicas: int | None,
+    **bounds: Any,
+) -> None:
     """Create a durable subscription at a rendezvous point (id or name)."""
+    from_ = start_of(from_, since)
 
     async def work() -> None:
         async with target.client() as client:
@@ -77,6 +94,20 @@ def create(target: Target, rp: str, lease_s: int | None, from_: str, replicas: i
     run(work())
 
 
+_COLUMNS = (
+    Column("rp", lambda one: one["name"]),
+    Column("owner", lambda one: one["owner"]),
+    Column("behind", lambda one: one["lag"]),
+    Column("lost", lambda one: one.get("lost") or 0, lambda one: "red" if one.get("lost") else None),
+    Column("deliver", lambda one: (one.get("deliver") or {}).get("mode")),
+    Column("ends", lambda one: when(one["lease"]["expires_at"])),
+    Column("id", lambda one: one["id"]),
+    Column("rp-id", lambda one: one["rp"], extra=True),
+    Column("cursor", lambda one: one.get("cursor"), extra=True),
+    Column("created", lambda one: when(one.get("created_at")), extra=True),
+)
+
+
 @command.command(name="list", cls=Command)
 @click.option("--rp", help="Only subscriptions at this rendezvous point, by id or name.")
 @click.option("--owner", help="Only subscriptions of this identity.")
@@ -86,23 +117,30 @@ def create(target: Target, rp: str, lease_s: int | None, from_: str, replicas: i
 @click.option(
     "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="Number of subscriptions to list."
 )
-@domain_options
-def list_(target: Target, rp: str | None, owner: str | None, sort: str, limit: int) -> None:
+@list_options(_COLUMNS)
+def list_(
+    target: Target, rp: str | None, owner: str | None, sort: str, limit: int, columns: tuple[Column, ...]
+) -> None:
     """List durable subscriptions with their lag: all for administrators, operators and viewers, else your own."""
 
     async def work() -> None:
         cursor, left, whole = None, limit, True
-        async with target.client() as client:
-            while left > 0:
-                size = min(PAGE, left)
-                page = await client.operating.subscriptions(rp=rp, owner=owner, sort=sort, cursor=cursor, limit=size)
-                for item in page["items"]:
-                    target.show(item, _line)
-                whole, cursor, left = whole and page["complete"], page["next"], left - len(page["items"])
-                if cursor is None:
-                    break
-        if left == limit and not target.json:
-            note("There are no subscriptions.")
+        empty = "There are no subscriptions. Create one: herald sub-durable create RP"
+        with Listing(target, columns, empty=empty) as rows:
+            async with target.client() as client:
+                names = RpNames(client)
+                while left > 0:
+                    size = min(PAGE, left)
+                    page = await client.operating.subscriptions(
+                        rp=rp, owner=owner, sort=sort, cursor=cursor, limit=size
+                    )
+                    if not target.json:
+                        await names.look_up(str(item.get("rp")) for item in page["items"])
+                    for item in page["items"]:
+                        rows.add(item, {**item, "name": names[str(item.get("rp"))]})
+                    whole, cursor, left = whole and page["complete"], page["next"], left - len(page["items"])
+                    if cursor is None:
+                        break
         if not whole:
             note("There are too many to sort all of them. Narrow the list with --rp or --owner.")
 
@@ -114,11 +152,6 @@ def _behind(item: Mapping[str, Any]) -> str:
         f", {item['lost']:,} of them lost" if item.get("lost") else ""
     )  # a domain of an older version does not state it
     return f"{item['lag']:,} behind{lost}"
-
-
-def _line(item: Mapping[str, Any]) -> str:
-    until = f"{item['lease']['expires_at'][:19]}Z"
-    return f"{item['id']:30}  {_behind(item):>16}  until {until}  {item['owner']}  {item['rp']}"
 
 
 @command.command(name="show", cls=Command)

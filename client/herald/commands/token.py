@@ -9,7 +9,8 @@ import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
 from herald.commands.delegate import biscuit, delegate, inspect, operations
-from herald.commands.home import find_home, manage
+from herald.commands.home import find_home, manage, server
+from herald.commands.listing import Column, Listing, by_state, list_options, when
 from herald.commands.output import complain, note, on_terminal
 from herald.commands.revoke import revoke
 from herald.delegation import OPERATIONS as OPERATIONS  # for other commands, too
@@ -22,6 +23,38 @@ def command() -> None:
 
 for one in (biscuit, delegate, inspect, revoke):
     command.add_command(one)
+
+ANY = "any"
+STATES = ("valid", "expired", "revoked")
+_COLUMNS = (
+    Column("subject", lambda one: f"{one['subject']} (administrator)" if one["admin"] else one["subject"]),
+    Column("state", lambda one: one["state"], by_state(revoked="yellow")),
+    Column("ops", lambda one: ",".join(one["ops"]) if one["ops"] is not None else ""),
+    Column("rps", lambda one: ",".join(one["rps"]) if one["rps"] is not None else "all"),
+    Column("expires", lambda one: when(one["expires_at"])),
+    Column("id", lambda one: one["id"]),
+    Column("issued", lambda one: when(one["issued_at"]), extra=True),
+    Column("by", lambda one: one["issued_by"], extra=True),
+    Column("audience", lambda one: one["audience"], extra=True),
+)
+
+
+@command.command(name="list", cls=Command)
+@click.option("--state", type=click.Choice((*STATES, ANY)), default="valid", show_default=True, help="Only these.")
+@list_options(_COLUMNS)
+def list_(target: Target, state: str, columns: tuple[Column, ...]) -> None:
+    """List the tokens issued in the last 30 days, newest first; the tokens themselves are stored nowhere.
+
+    Requires a viewer's token. herald token revoke --id ID ends one.
+    """
+
+    async def work() -> None:
+        with Listing(target, columns, empty="No such token was issued in the last 30 days.") as rows:
+            async with target.client() as client:
+                async for one in client.tokens(state=None if state == ANY else state):
+                    rows.add(one)
+
+    run(work())
 
 
 def _scopes(
@@ -74,8 +107,8 @@ def create(
     if home is None:
         if target.token is None:
             raise click.UsageError(
-                "The server's folder was not found. Set HERALD_HOME to it, or give an administrator's token "
-                "(HERALD_TOKEN)."
+                "The server's folder was not found. Set HERALD_HOME to it (where the server is installed: HERALD_DATA_DIR), or give an "
+                "administrator's token (HERALD_TOKEN)."
             )
         run(
             _ask(
@@ -93,7 +126,7 @@ def create(
         arguments += ["--json"] if target.json else []
         status = manage(home, "token_create", *arguments)
         if status:
-            complain(f"The token was not made; see the message of {home / 'manage.py'}.")
+            complain(f"The token was not made; see the message of {server(home)[-1]} in {home}.")
             click.get_current_context().exit(1)
     if on_terminal() and not target.json:
         note("Use it: export HERALD_TOKEN=...   (or at once: export HERALD_TOKEN=$(herald token create))")

@@ -22,6 +22,7 @@ _LIMITS = {
     "silence_s": ("silence", "s"),
     "loss_within_s": ("loss", "within_s"),
     "endpoint_failing_s": ("endpoint", "failing_s"),
+    "reliability_missed_s": ("reliability", "missed_s"),
 }
 
 
@@ -39,6 +40,11 @@ _LIMITS = {
     "--endpoint-failing-s",
     type=click.IntRange(min=0),
     help="Alarm when the endpoint of a durable subscription has accepted nothing for this long, seconds.",
+)
+@click.option(
+    "--reliability-missed-s",
+    type=click.IntRange(min=0),
+    help="Alarm when no plan meets the target reliability for longer, seconds.",
 )
 @click.option(
     "--loss-within-s",

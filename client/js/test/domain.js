@@ -8,19 +8,24 @@ const WEBSOCKET_GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 export class Domain {
   constructor() {
     this.logs = new Map(); // rp -> {epoch, events}
+    this.hops = []; // that connections state, in order
+    this.alternatives = undefined; // that the answer to subscribe names
+    this.answersAfterMs = 0; // to a measurement
     this.tokens = []; // of every connection, in order
     this.connections = new Set();
     this.refusing = false; // every token
     this.without = new Set(); // rendezvous points that it does not serve
     this.deliveredAt = new Map(); // durable subscription -> URL of the domain that delivers it, if that is another
     this.attached = new Map(); // durable subscription -> what ends its reading
+    this.begun = [];
     this.acknowledged = []; // cursors
     this.answering = true; // false: publishes are stored and not answered
     this.port = 0;
   }
 
   async start() {
-    const server = createServer((_request, response) => {
+    const server = createServer(async (request, response) => {
+      if (request.url === "/livez") await new Promise((resolve) => setTimeout(resolve, this.answersAfterMs));
       response.writeHead(this.refusing ? 401 : 200, { "Content-Type": "application/problem+json" });
       response.end(JSON.stringify({ type: "urn:herald:problem:unauthenticated", detail: "The signature is wrong." }));
     });
@@ -83,7 +88,9 @@ export class Domain {
       return;
     }
     this.connections.add(socket);
-    this.tokens.push(new URL(request.url, "http://x").searchParams.get("access_token"));
+    const { searchParams } = new URL(request.url, "http://x");
+    this.tokens.push(searchParams.get("access_token"));
+    this.hops.push(searchParams.get("hops"));
     const accept = createHash("sha1")
       .update(request.headers["sec-websocket-key"] + WEBSOCKET_GUID)
       .digest("base64");
@@ -124,11 +131,14 @@ export class Domain {
       moved();
     } else if (this.without.has(rp)) {
       send({ op: "error", id, type: "urn:herald:problem:not-found", detail: "There is none." });
+    } else if (op === "subscribe" && from?.startsWith("time:")) {
+      this.begun.push(from); // as a domain before starts by time refuses it
+      send({ op: "error", id, type: "urn:herald:problem:invalid-cursor", detail: "This is not a cursor." });
     } else if (op === "subscribe") {
       const log = this.log(rp);
       const place = from ?? this.acknowledged.at(-1) ?? "earliest";
       const held = place === "now" ? log.events.length : place === "earliest" ? 0 : Number(place.split(":")[1]);
-      send({ op: "ok", id, rp, epoch: log.epoch, offset: held, recovered: true });
+      send({ op: "ok", id, rp, epoch: log.epoch, offset: held, recovered: true, alternatives: this.alternatives });
       const tell = (offset) =>
         send({
           op: "event",

@@ -46,6 +46,16 @@ test("what is published arrives, with its data unchanged", async (context) => {
   assert.equal(subscription.state, "live");
 });
 
+test("a Date is sent as a time, and a domain that knows no times is named", async (context) => {
+  const { domain, client } = await pair(context);
+  const subscription = client.subscribe(RP, { from: new Date("2026-11-24T02:50:00.123Z") });
+  await assert.rejects(subscription[Symbol.asyncIterator]().next(), {
+    code: "invalid-cursor",
+    message: /does not support a start by time/,
+  });
+  assert.deepEqual(domain.begun, ["time:2026-11-24T02:50:00.123Z"]);
+});
+
 test("a restart of the domain loses and repeats nothing", async (context) => {
   const { domain, client } = await pair(context);
   const received = [];

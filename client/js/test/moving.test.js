@@ -74,6 +74,83 @@ test("a token is not shown to domains that the program did not name", async (con
   assert.deepEqual([a.tokens, b.tokens], [["secret"], [null]]);
 });
 
+test("advice to move is followed, by a connection that is open before the present one is left", async (context) => {
+  const { a, b, client, moves } = await replicas(context, { token: undefined });
+  const received = [];
+  const subscription = client.subscribe(RP, { from: "earliest", onEvent: (event) => received.push(event.data) });
+  await client.publish(RP, 1);
+  b.refusing = true; // handshakes: the client stays
+  a.say({ op: "redirect", rp: RP, to: [b.url], hops: 1, valid_s: 60 });
+  await client.publish(RP, 2);
+  assert.equal(a.tokens.length, 1);
+  const stranger = new Domain();
+  await stranger.start();
+  stranger.logs = a.logs;
+  context.after(() => stranger.stop());
+  a.say({ op: "redirect", rp: RP, to: [stranger.url], hops: 1, valid_s: 0 });
+  a.say({ op: "redirect", rp: RP, to: [stranger.url], hops: 3, valid_s: 60 });
+  await until(() => {
+    a.say({ op: "redirect", rp: RP, to: [stranger.url], hops: 1, valid_s: 60 }); // it may still be trying the other
+    return stranger.connections.size === 1 && a.connections.size === 0;
+  }, "the move");
+  await client.publish(RP, 3);
+  await until(() => received.length === 3, "the event of the next domain");
+  assert.deepEqual(received, [1, 2, 3]);
+  assert.equal(subscription.state, "live");
+  assert.deepEqual(
+    moves.map(({ reason, back }) => [reason, back]),
+    [["asks to go on elsewhere", false]],
+  );
+  assert.deepEqual([a.hops, stranger.hops], [["0"], ["1"]]);
+});
+
+test("domains that point to each other end after two hops, and the client is served", async (context) => {
+  const domains = [await new Domain().start(), await new Domain().start(), await new Domain().start()];
+  for (const domain of domains) domain.logs = domains[0].logs;
+  const client = new Client({ url: domains[0].url, ...QUICK });
+  const lying = setInterval(() => {
+    for (const domain of domains) {
+      const to = domains.filter((other) => other !== domain).map(({ url }) => url);
+      domain.say({ op: "redirect", rp: RP, to, hops: 0, valid_s: 60 });
+    }
+  }, 5);
+  context.after(async () => {
+    clearInterval(lying);
+    client.close();
+    for (const domain of domains) await domain.stop();
+  });
+  const received = [];
+  client.subscribe(RP, { from: "earliest", onEvent: (event) => received.push(event.data) });
+  for (let number = 0; number < 200; number++) await client.publish(RP, number);
+  await until(() => domains.flatMap(({ hops }) => hops).includes("2"), "the second hop");
+  for (let number = 200; number < 300; number++) await client.publish(RP, number);
+  await until(() => received.length === 300, "all events");
+  assert.deepEqual(received, [...Array(300).keys()]);
+  assert.deepEqual(domains.flatMap(({ hops }) => hops).sort(), ["0", "1", "2"]);
+});
+
+test("a clearly faster domain is moved to, and a client that is to stay does not measure", async (context) => {
+  const [a, b] = [await new Domain().start(), await new Domain().start()];
+  b.logs = a.logs;
+  a.alternatives = [{ url: b.url, weight: 1000 }];
+  a.answersAfterMs = 250;
+  const clients = [true, false].map(
+    (bestServer) => new Client({ url: a.url, ...QUICK, bestServer, firstMeasureMs: 20, confirmMs: 20, measureMs: 100 }),
+  );
+  context.after(async () => {
+    for (const client of clients) client.close();
+    for (const domain of [a, b]) await domain.stop();
+  });
+  const received = [];
+  for (const client of clients) {
+    client.subscribe(RP, { from: "earliest", onEvent: (event) => received.push(event.data) });
+  }
+  await until(() => b.connections.size === 1, "the move");
+  await clients[0].publish(RP, 1);
+  await until(() => received.length === 2, "the event, at both");
+  assert.deepEqual([a.connections.size, a.hops], [1, ["0", null]]);
+});
+
 test("what one domain does not serve is read and published at another, in order, and the rest stays", async (context) => {
   const { a, b, client, moves } = await replicas(context);
   b.logs = new Map();

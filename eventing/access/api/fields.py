@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from eventing.access.rules.policy import PREDICATES_MAX, RULES_MAX
+from eventing.access.rules.policy import PREDICATES_MAX, RULES_MAX, compile_policy
 from eventing.access.rules.policy_issuers import ADDRESS_CHARS_MAX
 from eventing.access.rules.policy_predicates import CLAIM_CHARS_MAX, TEXT_CHARS_MAX, VALUES_MAX
 from eventing.core.principals import OPERATIONS
@@ -75,7 +75,11 @@ POLICY_SCHEMA: dict[str, Any] = {
 
 @extend_schema_field(POLICY_SCHEMA)
 class PolicyField(JsonDocument):
-    """A policy document, which the service compiles and validates."""
+    """A policy document, which the service compiles."""
+
+    def check(self, data: Any) -> None:
+        """Check the policy. Raises InvalidRequest."""
+        compile_policy(data)
 
 
 @extend_schema_field(

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from eventing.access.api.requests import TokenCreationSerializer
+from eventing.access.rules.permission import require_overseer
+from eventing.access.selectors.issued_tokens import STATES, tokens_issued
 from eventing.access.services.tokens import IssuedToken, token_create
-from eventing.access.shapes import ScopeAnswer, TokenAnswer
-from eventing.core.errors import Forbidden
-from eventing.rest.base import View
+from eventing.access.shapes import IssuedTokenAnswer, IssuedTokenPage, ScopeAnswer, TokenAnswer
+from eventing.core.errors import Forbidden, InvalidRequest
+from eventing.rest import documents as docs
+from eventing.rest.base import View, page_answer
+
+STATE = OpenApiParameter("state", str, enum=STATES, description="Only tokens in this state.")
 
 
 class TokensView(View):
-    """Creation of tokens. They are not stored and shown only once."""
+    """Tokens of this domain: what was issued, and creation. Tokens are not stored and shown only once."""
+
+    @extend_schema(
+        operation_id="tokens_list",
+        summary="List issued tokens",
+        description="Tokens issued in the last 30 days, newest first, as the audit records them; the tokens themselves are not stored. A page may be short, even empty, and still have a next. Requires the role administrator, operator or viewer.",
+        parameters=[STATE, docs.CURSOR, docs.LIMIT],
+        responses={200: IssuedTokenPage},
+    )
+    def get(self, request: Request) -> Response:
+        """List issued tokens."""
+        require_overseer(self.principal)
+        state = self.query("state")
+        if state is not None and state not in STATES:
+            raise InvalidRequest(f"state is one of {', '.join(STATES)}.")
+        page = tokens_issued(state=state, cursor=self.query("cursor"), limit=self.limit())
+        return page_answer(page, [IssuedTokenAnswer.of(one) for one in page.items])
 
     @extend_schema(
         operation_id="tokens_create",

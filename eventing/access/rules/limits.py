@@ -4,8 +4,8 @@ connections.
 Pure, and used on the hot path: `publish` takes about a microsecond (tests/gateway/test_limits.py bounds it) and
 allocates nothing unless it refuses. State is an `Account` per principal or client address and a `PublishCounts` per RP, in
 tables that are bounded and from which a client cannot have its own bucket evicted (rates.Table). A session holds its
-account, so that it is not looked up per event. Rates of the domain are divided by the number of gateway processes;
-docs/limits.md describes the consequences.
+account, so that it is not looked up per event. Rates of the domain are divided by the number of its live gateway processes, on
+all hosts; docs/limits.md describes the consequences.
 """
 
 from __future__ import annotations
@@ -96,22 +96,9 @@ class Limits:
     """
 
     def __init__(self, config: Config, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._sessions_max = math.ceil(config.sessions_per_principal / config.gateways)
-        self._address_sessions_max = math.ceil(config.sessions_per_address / config.gateways)
-
-        def rate(per_s: int) -> Rate:
-            return Rate(per_s, config.rate_window_s).shared(config.gateways)
-
-        self.requests = rate(config.requests_per_s)
-        self.events = rate(config.publish_events_per_s)
-        self.bytes = rate(config.publish_bytes_per_s)
-        self.rp_events = rate(config.rp_events_per_s)
-        self.rp_bytes = rate(config.rp_bytes_per_s)
-        self.domain_events = rate(config.domain_events_per_s)
-        self.domain_bytes = rate(config.domain_bytes_per_s)
-        self.domain_requests = rate(config.domain_requests_per_s)
-        self.failed = Rate(config.failed_tokens_per_s, FAILED_WINDOW_S).shared(config.gateways)
+        self._config, self._clock = config, clock
+        self._gateways = config.gateways
+        self._set_rates()
         self.accepts = Rate(config.accepts_per_s, 1.0)
         self._principals = Table(lambda name: self._account(name, False), ACCOUNTS_MAX)
         self._addresses = Table(lambda name: self._account(name, True), ACCOUNTS_MAX)
@@ -123,7 +110,49 @@ class Limits:
         self._domain_requests = Bucket(self.domain_requests)
         self._accepted = Bucket(self.accepts)
         self._line_ends_at = -math.inf
+
+    def _set_rates(self) -> None:
+        """Compute this process's shares."""
+        config, gateways = self._config, self._gateways
+        self._sessions_max = math.ceil(config.sessions_per_principal / gateways)
+        self._address_sessions_max = math.ceil(config.sessions_per_address / gateways)
+
+        def rate(per_s: int) -> Rate:
+            return Rate(per_s, config.rate_window_s).shared(gateways)
+
+        self.requests = rate(config.requests_per_s)
+        self.events = rate(config.publish_events_per_s)
+        self.bytes = rate(config.publish_bytes_per_s)
+        self.rp_events = rate(config.rp_events_per_s)
+        self.rp_bytes = rate(config.rp_bytes_per_s)
+        self.domain_events = rate(config.domain_events_per_s)
+        self.domain_bytes = rate(config.domain_bytes_per_s)
+        self.domain_requests = rate(config.domain_requests_per_s)
+        self.failed = Rate(config.failed_tokens_per_s, FAILED_WINDOW_S).shared(gateways)
         self._policy_fields = {publishing: self._policy_field(publishing) for publishing in (False, True)}
+
+    def share(self, gateways: int) -> None:
+        """Share the domain's rates and connections with its other live gateways. What is owed stays owed for as long.
+
+        Args:
+            gateways: how many gateways live, with this one; at least 1.
+        """
+        if gateways == self._gateways:
+            return
+        self._gateways = gateways
+        self._set_rates()
+        for account in (*self._principals, *self._addresses):
+            account.requests.change(self.requests)
+            account.events.change(self.events)
+            account.bytes.change(self.bytes)
+        for flow in self._flows:
+            flow.events.change(self.rp_events)
+            flow.bytes.change(self.rp_bytes)
+        for failures in self._failures:
+            failures.change(self.failed)
+        self._domain.events.change(self.domain_events)
+        self._domain.bytes.change(self.domain_bytes)
+        self._domain_requests.change(self.domain_requests)
 
     def _account(self, name: str, address: bool) -> Account:
         return Account(name, address, self.requests, self.events, self.bytes)

@@ -98,11 +98,14 @@ class Policy:
         return rule is not None and operation in rule.allow
 
     def seen_from(self, domain: str, home: str) -> Policy:
-        """Translate the policy of an RP with the home `home` for evaluation by its replica at `domain`.
+        """Translate the policy of an RP that `home` created for evaluation at `domain`.
 
         The same rules apply to the same bearers: `domain` means bearers of the home's tokens, who are foreign here, and
-        `peer:DOMAIN` means bearers of this domain's tokens. Rules for anyone and of OIDC issuers stay unchanged.
+        `peer:DOMAIN` means bearers of this domain's tokens. Rules for anyone and of OIDC issuers stay unchanged. At the
+        home the policy is unchanged.
         """
+        if domain == home:
+            return self
         foreign = {issuer: rules for issuer, rules in self._foreign.items() if issuer not in (domain, home)}
         if self._domain:
             foreign[home] = self._domain

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -61,6 +61,11 @@ class Bucket:
         self._spacing_s = 1.0 / rate.per_s if rate.per_s else 0.0
         self._window_s = rate.window_s if rate.per_s else math.inf
         self._full_at = -math.inf
+
+    def change(self, rate: Rate) -> None:
+        """Continue with another rate, if there is a limit; what is owed stays owed for as long."""
+        if rate.per_s:
+            self._spacing_s = 1.0 / rate.per_s
 
     def take(self, amount: float, now: float) -> bool:
         """Take `amount` (more than 0) if available; return whether it was."""
@@ -134,6 +139,11 @@ class Table(Generic[Entry]):
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Iterate over the entries, and that of the newcomers that share one."""
+        yield from self._kept.values()
+        yield self._crowd
 
     def peek(self, name: str) -> Entry | None:
         """Return the entry, if there is one."""

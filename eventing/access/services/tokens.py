@@ -21,6 +21,11 @@ from eventing.core.names import NAME_CHARS_MAX, is_id, normalise
 from eventing.core.principals import OPERATIONS, Principal, Scope
 from eventing.sql.random_ids import random_id
 
+# bound: patterns of rendezvous points that the audit names of a token; the others are in the token only
+AUDITED_RPS = 5
+# bound: characters that the audit names of a pattern; the rest is cut, so that the entry holds its details
+AUDITED_RP_CHARS = 120
+
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
@@ -95,8 +100,10 @@ def token_create(
     signed: dict[str, Any] = {
         "subject": subject,
         "admin": admin,
-        "ops": operations,
+        "ops": _granted(operations, scope_claim),
         "scopes": None if scope_claim is None else len(scope_claim),
+        "rps": None if scope_claim is None else _named(scope_claim),
+        "kid": key["kid"],
         "audience": audience,
         "granted_s": ends_at - issued_at,
     }
@@ -111,6 +118,19 @@ def token_create(
         ends_at - issued_at,
         datetime.fromtimestamp(claims["exp"], tz=now.tzinfo),
     )
+
+
+def _named(scopes: Sequence[Mapping[str, list[str]]]) -> list[str]:
+    """Return the first patterns of scopes, for the audit."""
+    return [rp[:AUDITED_RP_CHARS] for scope in scopes for rp in scope["rps"]][:AUDITED_RPS]
+
+
+def _granted(operations: Sequence[str] | None, scopes: Sequence[Mapping[str, list[str]]] | None) -> list[str] | None:
+    """Return the operations that claims `ops` and `scopes` leave somewhere, for the audit; None for all."""
+    if scopes is None:
+        return None if operations is None else list(operations)
+    stated = {operation for scope in scopes for operation in scope["ops"]}
+    return sorted(stated if operations is None else stated & set(operations))
 
 
 def _scopes(scopes: Sequence[Mapping[str, Sequence[str]]]) -> list[dict[str, list[str]]]:

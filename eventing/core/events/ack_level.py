@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from eventing.core.errors import InvalidRequest
 
 REPLICAS_MAX = 16  # bound: replicas of an acknowledgement level; the level is refused
-_ACK = re.compile(r"accepted|stored|replicated:([1-9][0-9]?)")
+ALL = "replicated:all"
+_ACK = re.compile(rf"accepted|stored|{ALL}|replicated:([1-9][0-9]?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,20 +17,27 @@ class Ack:
     """Acknowledgement level.
 
     `accepted`: in the log's memory. `stored`: on disk (fsynced). `replicated:n`: stored, and held by n Redis replicas.
+    `replicated:all`: stored, and held by every replica that may take the server's place.
+
+    Attributes:
+        all: every replica is meant; `replicas` is 0.
     """
 
     stored: bool
     replicas: int
+    all: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Ack:
         """Parse a level. Raises InvalidRequest."""
         match = _ACK.fullmatch(text)
         if match is None or int(match[1] or 0) > REPLICAS_MAX:
-            raise InvalidRequest(f"ack is accepted, stored or replicated:n with n from 1 to {REPLICAS_MAX}.")
-        return cls(text != "accepted", int(match[1] or 0))
+            raise InvalidRequest(f"ack is accepted, stored, {ALL} or replicated:n with n from 1 to {REPLICAS_MAX}.")
+        return cls(text != "accepted", int(match[1] or 0), text == ALL)
 
     def __str__(self) -> str:
+        if self.all:
+            return ALL
         if self.replicas:
             return f"replicated:{self.replicas}"
         return "stored" if self.stored else "accepted"

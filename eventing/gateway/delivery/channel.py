@@ -9,6 +9,9 @@ A run that does not begin at `next` shows that notifications were lost: the miss
 any other is delivered ("repair"). Repair also brings a new channel up to date, or one whose notification connection was
 down.
 
+The log goes on in another epoch where its end may have been lost (core/events/lineage.py): followers that have nothing
+beyond are told that their epoch continues; the others, which events were withdrawn.
+
 Where the RP has replicas, the channel holds the version vector at `flushed` (`progress`), and cursors contain it. A
 follower whose vector is ahead, because it read from a replica that is ahead of this one, waits (`wait_for_more`) and is
 fed until the channel has caught up: then it joins. Other RPs have no cost from this.
@@ -19,19 +22,27 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from time import time
 from typing import Protocol
 
 from eventing.core.events.cursors import Cursor
+from eventing.core.events.lineage import Lineage, Rewound
 from eventing.core.events.positions import LogState, OffsetGap
 from eventing.core.events.progress import FeedPosition, ReaderProgress, feed_positions
 from eventing.core.events.vectors import Vector, lacking, merged
 from eventing.gateway.delivery.frames import Encoding, FrameHead, frames_of
 from eventing.gateway.delivery.sinks import Sink
-from eventing.gateway.delivery.start_positions import LogChanged, feed_positions_of, own_feed, vector_before, vector_of
+from eventing.gateway.delivery.start_positions import (
+    LogChanged,
+    feed_positions_of,
+    own_feed,
+    vector_before,
+    vector_of,
+    without_rewound,
+)
 from eventing.gateway.delivery.tally import Tally
 from eventing.log.reader import LogReader
 from eventing.log.scripts import NOTIFICATION_EPOCH, LogRun, NoLog, parse_notification, parse_own_notification
@@ -96,10 +107,13 @@ class Channel:
     __slots__ = (
         "_early",
         "_early_bytes",
+        "_ended",
+        "_ended_own",
         "_feed_positions",
         "_live",
         "_pending",
         "_reader",
+        "_readings",
         "_repair",
         "_sinks",
         "_soon",
@@ -128,6 +142,7 @@ class Channel:
         self, rp: str, reader: LogReader, soon: Callable[[Channel], None], span: FlushSpan | None = None
     ) -> None:
         self.rp = rp
+        self._readings: dict[tuple[str, int], asyncio.Task[LogRun]] = {}  # under way, by their places
         self.epoch = ""
         self.next = 0  # 0: not known yet
         self.flushed = 0
@@ -153,6 +168,8 @@ class Channel:
         self._waiters: set[asyncio.Future[None]] = set()
         self._early: list[tuple[str, int, list[bytes], list[FeedPosition] | None]] = []
         self._early_bytes = 0
+        self._ended: Mapping[str, int] = {}  # earlier epochs that the log continues, with their last offsets
+        self._ended_own = 0  # last sequence of the own feed where the last of them ended
         self._repair: asyncio.Task[LogState] | None = None
 
     # Notifications
@@ -174,6 +191,8 @@ class Channel:
         """Take a run of events from a notification. `event_positions`: None while the log has no event of another domain."""
         if self._repair is not None or not self.next:
             self._keep_early(epoch, first, events, event_positions)
+        elif epoch in self._ended:
+            pass  # a server that was replaced and has not noticed it yet
         elif epoch != self.epoch or first > self.next:
             self._keep_early(epoch, first, events, event_positions)
             self.repair()
@@ -239,6 +258,12 @@ class Channel:
             wanted = self.next
             run = await self._reader.read(self.rp, wanted or 1, *(() if wanted else (0, 0)))
             state = run.state
+            if state.epoch in self._ended:
+                raise RedisError("A server answered that was replaced by another.")
+            if wanted and (state.epoch != self.epoch or state.next < wanted):
+                lineage = await self._reader.lineage(self.rp)
+                if lineage.epoch != state.epoch or await self._continue(lineage, state):
+                    continue
             if not wanted or state.epoch != self.epoch or state.next < wanted:
                 try:
                     vector = await vector_before(self._reader, self.rp, state, state.next) if state.foreign else None
@@ -262,7 +287,60 @@ class Channel:
                 log.error("Reading the log of %s failed", self.rp, exc_info=task.exception())
             return  # the restored notification connection or the periodic check tries again
         for one in early:
-            self.on_events(*one)
+            if one[0] == self.epoch:
+                self.on_events(*one)
+            elif one[0] not in self._ended:
+                self.repair()  # the log has them, or they are of a log that is there no more
+
+    async def _continue(self, lineage: Lineage, state: LogState) -> bool:
+        """Go on in the log's present epoch, if that continues the channel's. Returns False if it does not."""
+        end = lineage.ends.get(self.epoch)
+        if end is None or self.epoch == lineage.epoch:
+            return False
+        before: Vector = {}
+        if self.progress is not None:
+            try:
+                before = await vector_before(self._reader, self.rp, state, max(end + 1, state.first))
+            except LogChanged:
+                return True
+        if (withdrawn := self.next - 1 - end) > 0 and self._pending:  # nobody has been given these
+            kept = max(0, len(self._pending) - withdrawn)
+            del self._pending[kept:], self._feed_positions[kept:]
+        self.flush()
+        log.warning("The log of %s continues after offset %d in the epoch %s", self.rp, end, lineage.epoch)
+        previous, self.epoch, self._ended = self.epoch, lineage.epoch, lineage.ends
+        self.head = FrameHead.of(self.rp, lineage.epoch)
+        own = own_feed(lineage.epoch)
+        self._ended_own = before.get(own, end)
+        if self.progress is not None:
+            self.progress = ReaderProgress(without_rewound(self.progress.held, before, own))
+        if self.flushed - 1 <= end:
+            self.next = self.flushed
+            vector = b"" if self.progress is None else self.progress.vector
+            self._tell(lambda encoding: encoding.continued(self.head, self.flushed - 1, vector, (previous, end)))
+        else:
+            rewound = Rewound(previous, end + 1, self.flushed - 1)
+            self.next = self.flushed = end + 1
+            gap = OffsetGap(self.epoch, end + 1, end, rewound=rewound)
+            if self.progress is not None:
+                gap = replace(gap, cursor=str(Cursor(self.epoch, end, self.progress.held)))
+            totals().gaps += sum(map(len, self._live.values()))
+            self._tell(lambda encoding: encoding.gap(self.rp, gap))
+        self._wake()
+        return True
+
+    def ended(self, epoch: str) -> tuple[int, int] | None:
+        """Return the last offset of an earlier epoch that the channel's continues, and the own feed's sequence there; None if
+        it does not."""
+        end = self._ended.get(epoch)
+        return None if end is None or epoch == self.epoch else (end, self._ended_own)
+
+    def _tell(self, frame: Callable[[Encoding], bytes]) -> None:
+        """Write a frame of each encoding to its live followers."""
+        for encoding in list(self._live):
+            data = frame(encoding)
+            for sink in list(self._live.get(encoding, {}).values()):
+                sink.write(data)
 
     def _begin(self, state: LogState, vector: Vector | None) -> None:
         """Start, or start anew, at the end of the log: a new epoch, or a log shorter than seen before."""
@@ -273,7 +351,7 @@ class Channel:
         followers = self.followers()
         for follower in followers:
             self.leave(follower)
-        self.epoch = state.epoch
+        self.epoch, self._ended = state.epoch, {}
         self.head = FrameHead.of(self.rp, state.epoch)
         self.next = self.flushed = state.next
         self._feed_positions = []
@@ -296,15 +374,25 @@ class Channel:
             gap = replace(gap, feeds=lacking(self.progress.held, held), cursor=cursor)
             self.progress = ReaderProgress(held)
         self.next = self.flushed = gap.end + 1
-        for encoding in list(self._live):
-            data = encoding.gap(self.rp, gap)
-            for sink in list(self._live.get(encoding, {}).values()):
-                totals().gaps += 1
-                sink.write(data)
+        totals().gaps += sum(map(len, self._live.values()))
+        self._tell(lambda encoding: encoding.gap(self.rp, gap))
 
     async def read(self, first: int) -> LogRun:
-        """Read a run from the log, for followers that are not live. Raises NoLog and redis' errors."""
-        return await self._reader.read(self.rp, first)
+        """Read a run from the log, for followers that are not live. Raises NoLog and redis' errors.
+
+        Followers at the same place share a read: the readers of a lost gateway that resume here together cost one read for each run.
+        """
+        place = self.epoch, first
+        reading = self._readings.get(place)
+        if reading is None:
+            reading = self._readings[place] = asyncio.get_running_loop().create_task(self._reader.read(self.rp, first))
+            reading.add_done_callback(lambda done: self._has_read(place, done))
+        return await asyncio.shield(reading)  # a reader that goes away must not end it for the others
+
+    def _has_read(self, place: tuple[str, int], reading: asyncio.Task[LogRun]) -> None:
+        del self._readings[place]
+        if not reading.cancelled():
+            reading.exception()  # there may be no waiter left
 
     # Live followers
 

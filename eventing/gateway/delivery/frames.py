@@ -83,12 +83,15 @@ def cursor_of(epoch: str, offset: int, vector: bytes) -> str:
 
 
 def gap_members(rp: str, gap: OffsetGap) -> dict[str, Any]:
-    """Make the members {"rp", "epoch", "from", "to"}, both ends included; with `feeds` and `cursor` where the RP has replicas."""
+    """Make the members {"rp", "epoch", "from", "to"}, both ends included; with `feeds` and `cursor` where the RP has replicas,
+    and `rewound` {"epoch", "from", "to"} where the reader has been given events that were withdrawn."""
     members: dict[str, Any] = {"rp": rp, "epoch": gap.epoch, "from": gap.start, "to": gap.end}
     if gap.feeds is not None:
         members["feeds"] = gap.feeds
     if gap.cursor:
         members["cursor"] = gap.cursor
+    if gap.rewound is not None:
+        members["rewound"] = {"epoch": gap.rewound.epoch, "from": gap.rewound.start, "to": gap.rewound.end}
     return members
 
 
@@ -106,6 +109,12 @@ class Encoding(Protocol):
 
     def covered(self, head: FrameHead, first: int, last: int, vector: bytes) -> bytes:
         """Make the frame for events not delivered because the reader has them from another replica; may be empty."""
+
+    def continued(self, head: FrameHead, offset: int, vector: bytes, previous: tuple[str, int]) -> bytes:
+        """Make the frame for an epoch that goes on where the one before, `previous`, had this last offset; may be empty.
+
+        `offset` is that of the last event which the reader has.
+        """
 
 
 def frames_of(
@@ -154,6 +163,13 @@ class HeraldEncoding:
             {"op": "covered", "rp": head.rp, "epoch": head.epoch, "from": first, "to": last, "cursor": cursor}
         )
 
+    def continued(self, head: FrameHead, offset: int, vector: bytes, previous: tuple[str, int]) -> bytes:
+        """Make {"op": "continued", "rp", "epoch", "offset", "cursor", "previous": {"epoch", "to"}}."""
+        epoch, end = previous
+        members = {"op": "continued", "rp": head.rp, "epoch": head.epoch, "offset": offset}
+        cursor = cursor_of(head.epoch, offset, vector)
+        return message({**members, "cursor": cursor, "previous": {"epoch": epoch, "to": end}})
+
 
 class CloudEventsEncoding:
     """Encoding of cloudevents.json over WebSocket: one structured CloudEvent per frame and nothing else."""
@@ -172,6 +188,10 @@ class CloudEventsEncoding:
 
     def covered(self, head: FrameHead, first: int, last: int, vector: bytes) -> bytes:
         """Return nothing: this binding has neither offsets nor cursors."""
+        return b""
+
+    def continued(self, head: FrameHead, offset: int, vector: bytes, previous: tuple[str, int]) -> bytes:
+        """Return nothing: this binding has no epochs."""
         return b""
 
 
@@ -198,6 +218,10 @@ class StreamEncoding:
     def covered(self, head: FrameHead, first: int, last: int, vector: bytes) -> bytes:
         """Make an id without data: the browser stores it and dispatches no event."""
         return b"id: %s%d%s\n\n" % (head.cursor, last, vector)
+
+    def continued(self, head: FrameHead, offset: int, vector: bytes, previous: tuple[str, int]) -> bytes:
+        """Make the same of the last event which the reader has."""
+        return b"id: %s%d%s\n\n" % (head.cursor, offset, vector)
 
 
 def _data_lines(body: bytes) -> bytes:

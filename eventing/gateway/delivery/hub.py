@@ -14,16 +14,15 @@ from typing import NamedTuple
 
 from eventing.core.config import Config
 from eventing.core.errors import ENDED, ApplicationError, Unavailable
-from eventing.core.events.cursors import Cursor
-from eventing.core.events.positions import LogState, NamedPosition, Start
+from eventing.core.events.positions import LogState, Position, Start
 from eventing.core.ids import is_admin
 from eventing.gateway.delivery.channel import Channel, FlushSpan
 from eventing.gateway.delivery.pacer import Pacer
 from eventing.gateway.delivery.session import Follower, Session
 from eventing.gateway.delivery.start_positions import start_of
 from eventing.gateway.recording import AccessRecords
-from eventing.log.notifications import NotificationChannels
 from eventing.log.reader import LogReader
+from eventing.log.routed_notifications import Channels
 from eventing.log.scripts import NoLog
 from eventing.store import keys
 from eventing.store.cancellation import cancel_and_wait
@@ -31,6 +30,7 @@ from eventing.store.errors import RedisError
 from eventing.telemetry.totals import flows, totals
 
 CHECK_S = 2.0  # bound: seconds between two comparisons with the ends of the logs; the logs' ends are compared again
+REVEALED_MAX = 20  # bound: logs whose withheld events are revealed after one comparison; the others after the next ones
 CHECK_CHANNELS_MAX = 1000  # bound: channels per comparison; each channel is compared less often
 # bound: seconds that a notification may take; the missing events count as a hole and are read from the log
 NOTIFICATION_S = 0.25
@@ -46,12 +46,14 @@ class Announcements(NamedTuple):
         revocations: the revocations changed.
         keys: the domain's keys changed.
         sessions: gateways are asked about their sessions (observation/session_control.py).
+        reader_moves: moves of readers began or ended.
     """
 
     descriptor: Callable[[str], None]
     revocations: Callable[[], None]
     keys: Callable[[], None]
     sessions: Callable[[bytes], None]
+    reader_moves: Callable[[], None]
 
 
 class Hub:
@@ -72,7 +74,7 @@ class Hub:
         self,
         config: Config,
         reader: LogReader,
-        make_notifications: Callable[[Callable[[str, bytes], None], Callable[[], None]], NotificationChannels],
+        make_notifications: Callable[[Callable[[str, bytes], None], Callable[[], None]], Channels],
         remake: Callable[[str], Awaitable[None]],
         records: AccessRecords,
         announced: Announcements,
@@ -96,6 +98,8 @@ class Hub:
         self._tasks: list[asyncio.Task[None]] = []
         self._checks: set[asyncio.Task[None]] = set()
         self._check_at = 0
+        self._withheld: dict[str, int] = {}  # first offset that waited for replicas at the last check, by RP
+        self._revealing: asyncio.Task[None] | None = None
         self._stopping = False
 
     async def start(self) -> None:
@@ -105,11 +109,12 @@ class Hub:
         self._notifications.subscribe(keys.REVOCATION_CHANNEL)
         self._notifications.subscribe(keys.KEYS_CHANNEL)
         self._notifications.subscribe(keys.SESSIONS_CHANNEL)
+        self._notifications.subscribe(keys.READER_MOVES_CHANNEL)
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._check_forever()), loop.create_task(self._ping_forever())]
 
     def stop(self) -> None:
-        """Take no more sessions, end those there are, and let waiting pulls answer."""
+        """End the sessions there are and those that still begin, and let waiting pulls answer."""
         self._stopping = True
         for session in list(self.sessions):
             session.abort()
@@ -118,23 +123,23 @@ class Hub:
 
     async def close(self) -> None:
         """Stop all work; sessions must have been closed."""
-        await cancel_and_wait([*self._tasks, *self._checks])
+        await cancel_and_wait([*self._tasks, *self._checks, *([self._revealing] if self._revealing else [])])
         await self._notifications.close()
 
     # Sessions
 
     def room_for_session(self) -> None:
         """Raise Unavailable if this process has as many sessions as it takes."""
-        if self._stopping:
-            raise Unavailable("This gateway is restarting. Try again in a moment.", retry_after_s=1)
         if len(self.sessions) >= self._config.sessions_max:
             raise Unavailable("This gateway has as many connections as it takes. Try again later.", retry_after_s=5)
 
     def opened(self, session: Session) -> None:
-        """Register a session."""
+        """Register a session. While the process stops, it is closed so that its reader reconnects, instead of being refused."""
         self.sessions[session] = None
         totals().sessions_opened += 1
         self.records.connected(session)
+        if self._stopping:
+            asyncio.get_running_loop().call_soon(session.abort)
 
     def closed(self, session: Session) -> None:
         """Forget a session. Harmless when repeated."""
@@ -193,12 +198,13 @@ class Hub:
 
     async def _caught_up(self, channel: Channel) -> LogState:
         for _ in range(3):
+            known = channel.next
             try:
                 state = await self._reader.state(channel.rp)
             except NoLog:
                 await self._remake(channel.rp)
                 continue
-            if state.epoch != channel.epoch or state.next > channel.next or not channel.next:
+            if state.epoch != channel.epoch or state.next > channel.next or state.next < known or not channel.next:
                 # shielded: the repair is shared, and a disconnecting reader must not cancel it
                 await asyncio.shield(channel.repair())
             if state.epoch == channel.epoch and state.next > channel.flushed:
@@ -208,14 +214,14 @@ class Hub:
         raise Unavailable("The event log is being replaced. Try again in a moment.", retry_after_s=1)
 
     async def follow(
-        self, session: Session, rp: str, wanted: NamedPosition | Cursor, oldest_granted: int = 0
+        self, session: Session, rp: str, wanted: Position, oldest_granted: int = 0
     ) -> tuple[Follower, Start]:
         """Prepare the reading of `rp` by `session`. The caller answers its reader and then calls
         `session.begin(follower)`, without an await between, so that the answer precedes the events and nothing is
         missed.
 
         Args:
-            wanted: now, earliest, last or a cursor.
+            wanted: now, earliest, last, a time or a cursor.
             oldest_granted: the oldest offset that a durable subscription's own bounds grant.
         """
         channel, state = await self.channel(rp)
@@ -228,9 +234,7 @@ class Hub:
             )
         return Follower(session, channel, start), start
 
-    async def start_at(
-        self, channel: Channel, wanted: NamedPosition | Cursor, state: LogState, oldest_granted: int
-    ) -> Start:
+    async def start_at(self, channel: Channel, wanted: Position, state: LogState, oldest_granted: int) -> Start:
         """Compute the start of a reader in the log whose extent is `state`; for every binding. Raises ApplicationError."""
         self.hold(channel)
         try:
@@ -290,11 +294,14 @@ class Hub:
             self._announced.keys()
         elif name == keys.SESSIONS_CHANNEL:
             self._announced.sessions(message)
+        elif name == keys.READER_MOVES_CHANNEL:
+            self._announced.reader_moves()
 
     def _restored(self) -> None:
         self._announced.descriptor("")  # any descriptor may have changed meanwhile
         self._announced.revocations()
         self._announced.keys()
+        self._announced.reader_moves()
         for channel in self._channels.values():
             if channel.next:
                 channel.repair()
@@ -370,11 +377,36 @@ class Hub:
             self._check_at = 0
         part = channels[self._check_at : self._check_at + CHECK_CHANNELS_MAX]
         self._check_at += CHECK_CHANNELS_MAX
+        if not part:
+            return
+        known = [channel.next for channel in part]
         heads = await self._reader.heads([channel.rp for channel in part])
         await asyncio.sleep(NOTIFICATION_S)  # a notification on its way is not a hole
-        for channel, head in zip(part, heads, strict=True):
+        for channel, next_known, head in zip(part, known, heads, strict=True):
             if head is None:
                 self.check(channel)
-            elif head[0] != channel.epoch or head[1] > channel.next:
+            elif head.epoch == channel.epoch and head.next < next_known:
+                log.warning("The log of %s ends before events that were notified; reading it.", channel.rp)
+                channel.repair()
+            elif head.epoch != channel.epoch or head.next > channel.next:
                 log.warning("The notifications of %s did not include events in its log; reading the log.", channel.rp)
                 channel.repair()
+        self._check_withheld(
+            {channel.rp: head.next for channel, head in zip(part, heads, strict=True) if head and head.withheld}
+        )
+
+    def _check_withheld(self, withheld: dict[str, int]) -> None:
+        """Reveal what waits for replicas since the check before: the gateway that waited ended, or gave up."""
+        stuck = [rp for rp, first in withheld.items() if self._withheld.get(rp) == first][:REVEALED_MAX]
+        self._withheld = withheld
+        if stuck and self._revealing is None:
+            self._revealing = asyncio.get_running_loop().create_task(self._reveal(stuck))
+
+    async def _reveal(self, rps: list[str]) -> None:
+        try:
+            for rp in rps:
+                await self._reader.reveal_replicated(rp)
+        except (NoLog, RedisError, OSError):
+            pass  # the next checks find what is still withheld
+        finally:
+            self._revealing = None

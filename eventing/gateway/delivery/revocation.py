@@ -49,10 +49,12 @@ class Revoking:
 
     Args:
         hub: hub of the sessions.
+        pause_s: seconds between two reads that are not announced.
     """
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, pause_s: float = REFRESH_S) -> None:
         self._hub = hub
+        self._pause_s = pause_s
         self._revocations = revocations()
         self._waiting: dict[object, tuple[Principal, Callable[[], object]]] = {}
         self._announced = asyncio.Event()
@@ -99,7 +101,7 @@ class Revoking:
         failing = False
         while True:
             try:
-                async with asyncio.timeout(REFRESH_S):
+                async with asyncio.timeout(self._pause_s):
                     await self._announced.wait()
             except TimeoutError:
                 pass  # not announced, or the announcement was lost

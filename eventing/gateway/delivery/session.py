@@ -19,6 +19,7 @@ from typing import Protocol
 
 from eventing.core.errors import ApplicationError
 from eventing.core.events.cursors import Cursor, vector_text
+from eventing.core.events.lineage import Rewound
 from eventing.core.events.positions import OffsetGap, Start
 from eventing.core.events.progress import ReaderProgress
 from eventing.core.events.vectors import lacking, merged
@@ -27,7 +28,7 @@ from eventing.core.request_origin import current_origin
 from eventing.gateway.delivery.channel import Channel
 from eventing.gateway.delivery.frames import Encoding, frames_of
 from eventing.gateway.delivery.sinks import Sink, nobody_listens
-from eventing.gateway.delivery.start_positions import feed_positions_of, own_feed, vector_of
+from eventing.gateway.delivery.start_positions import feed_positions_of, own_feed, vector_of, without_rewound
 from eventing.gateway.recording import AccessRecords
 from eventing.log.scripts import LogRun, NoLog
 from eventing.records.rows import NOBODY
@@ -127,6 +128,7 @@ class Session:
         who, reader: actors in the access records of its operations and of its deliveries; set by
             `AccessRecords.present`.
         since: time of creation, Unix seconds; `address`: the client's address.
+        hops: redirects that its client has followed lately, as it states; None: it does not support moves of readers.
     """
 
     __slots__ = (  # sessions are many, and mostly idle: a dictionary each would cost another kilobyte
@@ -136,6 +138,7 @@ class Session:
         "address",
         "encoding",
         "followers",
+        "hops",
         "hub",
         "principal",
         "reader",
@@ -155,6 +158,7 @@ class Session:
         self.address = current_origin.get().address
         self.followers: dict[str, Follower] = {}
         self.unanswered_pings = 0
+        self.hops: int | None = None
         self._feeder: asyncio.Task[None] | None = None
         self._drained: asyncio.Event | None = None
         self._stopped = False
@@ -229,6 +233,18 @@ class Session:
     def reading_ended(self, follower: Follower, error: ApplicationError) -> None:
         """Report to the reader that an RP was removed or is no longer open to this reader; implemented by the binding."""
         self.end(follower)
+
+    def uses(self, rp: str) -> bool:
+        """Return whether it reads the RP; bindings that publish add where it has published."""
+        return rp in self.followers
+
+    def redirect(self, rp: str, urls: list[str], *, hops: int, valid_s: float) -> None:
+        """Advise the client to continue at one of these domains; implemented by bindings whose clients may support it.
+
+        Args:
+            hops: redirects that the client will have followed then.
+            valid_s: seconds for which the advice is good.
+        """
 
     # Slow readers
 
@@ -315,8 +331,15 @@ class Session:
         channel = follower.channel
         if run.state.epoch != channel.epoch or follower.next > run.state.next:
             channel.repair()  # the channel must begin the new epoch before its followers can
+        if (ended := channel.ended(follower.epoch)) is not None:
+            self._continue(follower, *ended)
+            return
         if run.state.epoch != follower.epoch or follower.next > run.state.next:
-            self._begin_anew(follower, run)
+            behind = run.state.epoch == follower.epoch and channel.next > run.state.next
+            if (
+                run.state.epoch == channel.epoch and not behind
+            ):  # otherwise the channel is to find out what the log continues
+                self._begin_anew(follower, run)
             return
         if channel.epoch != follower.epoch:
             return  # the channel must catch up first
@@ -354,6 +377,28 @@ class Session:
         counted.bytes_out += content_bytes
         flows().delivered(follower.channel.flow, events, content_bytes)
         self.hub.records.delivered(follower, events, content_bytes)
+
+    def _continue(self, follower: Follower, end: int, own_end: int) -> None:
+        """Go on in the channel's epoch, which continues the follower's up to the offset `end`; events beyond were withdrawn.
+
+        Args:
+            own_end: sequence of the own feed there.
+        """
+        channel, previous = follower.channel, follower.epoch
+        follower.epoch = channel.epoch
+        own = own_feed(channel.epoch)
+        if follower.held is not None and own in follower.held:
+            follower.held = without_rewound(follower.held, {own: own_end}, own)
+        if follower.next - 1 <= end:
+            vector = b"" if follower.held is None else vector_text(follower.held).encode()
+            self.sink.write(self.encoding.continued(channel.head, follower.next - 1, vector, (previous, end)))
+            return
+        gap = OffsetGap(channel.epoch, end + 1, end, rewound=Rewound(previous, end + 1, follower.next - 1))
+        follower.next = end + 1
+        if follower.held is not None:
+            gap = replace(gap, cursor=str(Cursor(gap.epoch, gap.end, follower.held)))
+        totals().gaps += 1
+        self.sink.write(self.encoding.gap(channel.rp, gap))
 
     def _begin_anew(self, follower: Follower, run: LogRun) -> None:
         """Restart after a change of epoch, or at a log that ends before the follower's position: the missing events are unknown."""

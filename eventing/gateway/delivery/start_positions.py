@@ -14,7 +14,20 @@ from eventing.core.container import memoized
 from eventing.core.errors import Unavailable
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.feeds import Feed
-from eventing.core.events.positions import LogState, NamedPosition, Start, by_vector, fits, raised, resolve, resume
+from eventing.core.events.lineage import Rewound, root_epoch
+from eventing.core.events.positions import (
+    LogState,
+    Position,
+    Start,
+    StoredTime,
+    begun_at,
+    by_vector,
+    fits,
+    raised,
+    resolve,
+    resume,
+    rewound_to,
+)
 from eventing.core.events.progress import FeedPosition as FeedPlace
 from eventing.core.events.progress import feed_positions
 from eventing.core.events.vectors import Vector, merged
@@ -31,14 +44,14 @@ class LogChanged(Exception):
 
 @memoized(maxsize=OWN_CACHED)
 def own_feed(epoch: str) -> str:
-    """Return the key of this domain's feed at an RP whose log has this epoch."""
-    return Feed(config().domain, epoch).key
+    """Return the key of this domain's feed at an RP whose log has this epoch in cursors."""
+    return Feed(config().domain, root_epoch(epoch)).key
 
 
 async def start_of(
     reader: LogReader,
     rp: str,
-    wanted: NamedPosition | Cursor,
+    wanted: Position,
     log: LogState,
     *,
     oldest_granted: int = 0,
@@ -61,13 +74,16 @@ async def start_of(
 
 
 async def _start_of(
-    reader: LogReader, rp: str, wanted: NamedPosition | Cursor, log: LogState, oldest_granted: int, replicated: bool
+    reader: LogReader, rp: str, wanted: Position, log: LogState, oldest_granted: int, replicated: bool
 ) -> Start:
     before: tuple[int, Vector] | None = None  # offset, and the vector before it
+    rewound: Rewound | None = None
+    if isinstance(wanted, Cursor) and (wanted.epoch != log.epoch or wanted.offset >= log.next):
+        wanted, rewound = await _continued(reader, rp, wanted, log)
     if not isinstance(wanted, Cursor) or wanted.vector is None:
-        start = resolve(wanted, log)
+        start = await _begun_at(reader, rp, wanted, log) if isinstance(wanted, StoredTime) else resolve(wanted, log)
         if not replicated and not log.foreign:
-            return raised(start, oldest_granted)
+            return raised(start if rewound is None else rewound_to(start, rewound), oldest_granted)
     else:
         start = replace(resolve(wanted.place, log), held=wanted.vector)
         own = own_feed(log.epoch)
@@ -78,11 +94,39 @@ async def _start_of(
         if not trusted:
             oldest = await vector_before(reader, rp, log, log.first)
             start = resume(wanted.vector, log, own, oldest, await first_lacking(reader, rp, log, wanted.vector))
-    start = raised(start, oldest_granted)
+    start = raised(start if rewound is None else rewound_to(start, rewound), oldest_granted)
     if before is None or before[0] != start.next:
         before = start.next, await vector_before(reader, rp, log, start.next)
     start = replace(start, held=merged(before[1], start.held or {}))
     return start if start.gap is None else replace(start, gap=replace(start.gap, cursor=str(start.cursor)))
+
+
+async def _continued(reader: LogReader, rp: str, wanted: Cursor, log: LogState) -> tuple[Cursor, Rewound | None]:
+    """Return the position that a cursor of another epoch, or beyond the log's end, denotes now; and what was withdrawn."""
+    lineage = await reader.lineage(rp)
+    if lineage.epoch != log.epoch:
+        raise LogChanged
+    place, rewound = lineage.continued(wanted)
+    if rewound is not None and place.vector is not None:
+        before = await vector_before(reader, rp, log, max(place.offset + 1, log.first))
+        place = place._replace(vector=without_rewound(place.vector, before, own_feed(log.epoch)))
+    return place, rewound
+
+
+def without_rewound(vector: Vector, before: Vector, own: str) -> Vector:
+    """Return a reader's vector without the events of the own feed that were withdrawn.
+
+    Args:
+        before: vector of the log up to where it continues the reader's epoch.
+    """
+    return {**vector, own: min(vector.get(own, 0), before.get(own, 0))}
+
+
+async def _begun_at(reader: LogReader, rp: str, wanted: StoredTime, log: LogState) -> Start:
+    found = await reader.offset_at(rp, wanted.ms)
+    if found.epoch != log.epoch:
+        raise LogChanged
+    return begun_at(found.offset, found.future, log)
 
 
 async def vector_before(reader: LogReader, rp: str, log: LogState, offset: int) -> Vector:

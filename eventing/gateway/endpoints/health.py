@@ -51,15 +51,17 @@ async def livez(gateway: Gateway, send: http.Send) -> None:
 async def readyz(gateway: Gateway, send: http.Send) -> None:
     """Answer 200 if all of NEEDED are available, else 503; `checks` names the others, with the reason."""
     checks = await _checked(gateway)
+    processes = _checks()[gateway].processes
     if gateway.stopping:
         checks = {**checks, "gateway": "is stopping"}
     ready = not gateway.stopping and all(checks.get(part, OK) == OK for part in NEEDED)
-    body: dict[str, Any] = {"status": OK if ready else "unavailable", "checks": checks}
+    body: dict[str, Any] = {"status": OK if ready else "unavailable", "checks": checks, "processes": processes}
     await http.answer_json(send, 200 if ready else 503, body, [(b"cache-control", b"no-store")])
 
 
 async def _redis(gateway: Gateway) -> str:
-    await presence.answers(gateway.redis)
+    """Ask for what all hosts state of their processes."""
+    _checks()[gateway].processes = await presence.processes_present(gateway.redis, time.time())
     return OK
 
 
@@ -88,7 +90,7 @@ CHECKS: dict[str, Check] = {
     "database": _sql,
     "workers": _present("worker", "no Celery worker serves its queue"),
     "forwarder": _present("forwarder", "nothing serves the queue of forwarding"),
-    "beat": _present("beat", "nothing sends the periodic tasks"),
+    "beat": _present("beat", "nothing begins the periodic tasks"),  # the schedule, once Celery's process of that name
     "deliverer": _present("deliverer", "nothing delivers to endpoints of subscribers"),
     "stored": _stored,
 }
@@ -98,7 +100,7 @@ NEEDED = ("redis", "database", "workers", "forwarder", "beat", "deliverer")
 """Checks without which the gateway is not ready; others are only reported."""
 
 WORKERS = ("workers", "beat")
-"""Checks of processes that a domain without workers does not have (HERALD_WORKERS=0)."""
+"""Checks of what a domain without workers does not have (HERALD_WORKERS=0)."""
 
 PUSH = ("deliverer",)
 """The check of the process that a domain without push does not have (HERALD_PUSH=0)."""
@@ -112,6 +114,7 @@ class _Checks:
 
     def __init__(self) -> None:
         self.found: dict[str, str] = {}
+        self.processes: dict[str, int] = {}
         self.at = float("-inf")
         self.running: asyncio.Task[dict[str, str]] | None = None
         self.under_way: dict[str, asyncio.Task[str]] = {}

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -39,7 +39,7 @@ from eventing.gateway.delivery.close_codes import (
     CLOSE_TOKEN_REVOKED,
 )
 from eventing.gateway.delivery.frames import HERALD, error_message, message, text_frame
-from eventing.gateway.delivery.redirects import redirect_frame
+from eventing.gateway.delivery.redirects import alternatives_of, redirect_frame
 from eventing.gateway.delivery.session import Follower, Session
 from eventing.gateway.delivery.sinks import Sink
 from eventing.gateway.endpoints import pull
@@ -60,6 +60,7 @@ QUEUE_MAX = 20_000  # bound: waiting operations of a connection; `unavailable`; 
 QUEUE_BYTES_MAX = 1024 * 1024  # bound: bytes of waiting operations of a connection; reading stops
 # bound: gathered answers to waiting operations; the answers are written, and the next ones wait for room
 ANSWERS_MAX = 256
+HINTED_MAX = 100  # bound: RPs for which a publisher is sent alternatives; none are sent for the others
 BAD_MESSAGES_MAX = 10  # bound: invalid messages of a connection; the connection is closed: 4104
 CLOSE_NOT_TEXT = 1007
 RECORDED = {
@@ -94,11 +95,18 @@ _decode = json_reader(ClientMessage)
 _encode = msgspec.json.Encoder().encode
 
 
+class SessionClose(Protocol):
+    """Closes the connection of a session."""
+
+    def __call__(self, code: int, reason: str, retry: bool, retry_after_ms: int | None = None, /) -> None:
+        """See `_Connection.close` (websocket.py)."""
+
+
 class HeraldSession(Session):
     """One herald.v1 session.
 
     Args:
-        close: closes the connection: code, reason, whether to connect again.
+        close: closes the connection: code, reason, whether to connect again and, if that is stated, after how many milliseconds.
         pause_reading: stops (True) or resumes (False) reading from the client.
 
     Attributes:
@@ -114,6 +122,7 @@ class HeraldSession(Session):
         "_flooding",
         "_gateway",
         "_good",
+        "_hinted",
         "_in_flight",
         "_origin",
         "_pause_reading",
@@ -134,7 +143,7 @@ class HeraldSession(Session):
         gateway: Gateway,
         sink: Sink,
         principal: Principal,
-        close: Callable[[int, str, bool], None],
+        close: SessionClose,
         pause_reading: Callable[[bool], None],
     ) -> None:
         super().__init__(gateway.hub, sink, HERALD)
@@ -157,6 +166,7 @@ class HeraldSession(Session):
         self._acked: Together | None = None  # acknowledgements likewise
         self._acks: SessionAcknowledgements[tuple[ClientMessage, float]] | None = None  # made when first needed
         self._publishes_at: Descriptor | None = None  # the last RP published at, permitted to this token
+        self._hinted: tuple[str, ...] = ()  # RPs published at, whose alternatives were sent
         self._flooding: Flooding | None = None  # made when first needed
 
     # From the client
@@ -281,7 +291,27 @@ class HeraldSession(Session):
             return
         require(descriptor, self._who, "publish")
         self._gateway.require_taken(descriptor)
+        if self.hops is not None and descriptor.id not in self._hinted and len(self._hinted) < HINTED_MAX:
+            self._publishing_began(descriptor)
         self._publishes_at = None if self._who.narrowed or descriptor.audience else descriptor
+
+    def _publishing_began(self, descriptor: Descriptor) -> None:
+        """Send a publisher the alternatives for an RP, none if it has no replicas, and move it if its readers move."""
+        rp = descriptor.id
+        self._hinted += (rp,)
+        if descriptor.home or descriptor.links:
+            self._gateway.redirects.when_known(rp, lambda: self._hint(rp))
+            self._gateway.reader_moves.began(self, rp)
+        else:
+            self._hint(rp)
+
+    def _hint(self, rp: str) -> None:
+        if self in self._gateway.hub.sessions:
+            self.answer(message({"op": "alternatives", "rp": rp, "alternatives": self._alternatives(rp)}))
+
+    def _alternatives(self, rp: str) -> list[dict[str, str | int]]:
+        key = self._gateway.reader_moves.key_of(self)
+        return alternatives_of(self._gateway.redirects.alternatives(rp, key))
 
     def _publish(self, operation: ClientMessage, descriptor: Descriptor) -> None:
         self._may_publish(descriptor)
@@ -406,6 +436,8 @@ class HeraldSession(Session):
                 require(descriptor, self._who, "history")
         if rp in self.followers:
             raise Conflict("This connection already reads that rendezvous point; unsubscribe first.", rp=rp)
+        if replicated := bool(descriptor.home or descriptor.links):
+            await gateway.redirects.looked_up(rp)
         follower, start = await gateway.hub.follow(self, rp, wanted, oldest)
         follower.op_id = operation.id
         follower.subscription = operation.subscription or None
@@ -413,6 +445,8 @@ class HeraldSession(Session):
         members: dict[str, Any] = {"op": "ok", "id": operation.id, "rp": rp, "epoch": start.epoch}
         members |= {"offset": start.next - 1, "recovered": start.recovered}
         members["cursor"] = str(start.cursor)
+        if replicated:
+            members["alternatives"] = self._alternatives(rp)
         if operation.subscription:
             members["subscription"] = operation.subscription
         self._flush_answers()
@@ -421,6 +455,7 @@ class HeraldSession(Session):
             self.begin(follower)
             gateway.records.joined(follower, began)
             gateway.reading_began(descriptor)
+            gateway.reader_moves.began(self, rp)
             gateway.shared.began(follower, durable)
             if durable is not None:
                 gateway.uses.attached(follower, durable)
@@ -502,10 +537,21 @@ class HeraldSession(Session):
         if self._gateway.stopping and not self._sent_on:
             self._sent_on = True
             for rp in self.followers:
-                if urls := self._gateway.redirects.known(rp):
+                if urls := self._gateway.redirects.known(rp, self._gateway.reader_moves.key_of(self)):
                     self.sink.write(redirect_frame(rp, urls))
-        code, reason = (CLOSE_LOST, "heartbeat-lost") if lost else (CLOSE_RESTARTING, "server-restarting")
-        self._close(code, reason, True)
+        if lost:
+            self._close(CLOSE_LOST, "heartbeat-lost", True)
+        else:
+            after_ms = self._gateway.return_after_ms() if self._gateway.stopping else None
+            self._close(CLOSE_RESTARTING, "server-restarting", True, after_ms)
+
+    def uses(self, rp: str) -> bool:
+        """Return whether it reads the RP, or has published there."""
+        return rp in self.followers or rp in self._hinted
+
+    def redirect(self, rp: str, urls: list[str], *, hops: int, valid_s: float) -> None:
+        """Send a `redirect` that the client may follow."""
+        self.answer(redirect_frame(rp, urls, hops=hops, valid_s=valid_s))
 
     def revoked(self) -> None:
         """Stop all operations after revocation of the client's token, and close permanently."""

@@ -19,6 +19,7 @@ from eventing.core.principals import Principal
 from eventing.gateway import http
 from eventing.gateway.admission.access import require
 from eventing.gateway.admission.limits import account_of, bytes_of, caller
+from eventing.gateway.delivery.redirects import hops_of
 from eventing.gateway.gateway import Gateway
 from eventing.gateway.recording import access
 from eventing.log.scripts import Appended
@@ -58,6 +59,10 @@ async def publish(gateway: Gateway, scope: http.Scope, receive: http.Receive, se
     descriptor = gateway.descriptors.peek(reference) or await gateway.descriptors.get(reference)
     access(scope).rp = descriptor.id
     require(descriptor, principal, "publish")
+    if gateway.reader_moves.active(descriptor.id):
+        stated = {"hops": http.header(scope, b"herald-hops") or ""}
+        await gateway.redirects.looked_up(descriptor.id)
+        gateway.reader_moves.advise(descriptor.id, hops_of(stated), principal.identity)
     if descriptor.audience:
         await gateway.audiences.check(descriptor)
     gateway.require_taken(descriptor)

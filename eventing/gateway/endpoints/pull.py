@@ -14,7 +14,7 @@ from eventing.access.verification.revocations import refuse_revoked
 from eventing.core.decoding import Undecodable, json_reader
 from eventing.core.errors import TOKEN_NEEDED, InvalidRequest, NotFound, Unauthenticated, Unavailable
 from eventing.core.events.cursors import Cursor
-from eventing.core.events.positions import NamedPosition, Start, parse_from
+from eventing.core.events.positions import NamedPosition, Position, Start, parse_from
 from eventing.core.principals import Principal
 from eventing.gateway import http
 from eventing.gateway.admission.access import require
@@ -168,7 +168,7 @@ async def _answer(
     receive: http.Receive,
     send: http.Send,
     rp: str,
-    wanted: NamedPosition | Cursor,
+    wanted: Position,
     limit: int,
     wait: _Wait,
     oldest: int,

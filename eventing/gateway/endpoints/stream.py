@@ -14,6 +14,7 @@ from eventing.gateway import http
 from eventing.gateway.admission.access import require, require_session
 from eventing.gateway.admission.limits import account_of, connecting
 from eventing.gateway.delivery.frames import STREAM
+from eventing.gateway.delivery.redirects import hops_of
 from eventing.gateway.delivery.session import Follower, Session
 from eventing.gateway.delivery.sinks import SendSink, http_messages
 from eventing.gateway.discovery import discovery_headers
@@ -24,7 +25,8 @@ KEEP_ALIVE = b": alive\n\n"
 GOODBYE_S = 5.0
 LAST_WORD_S = 2.0  # for the final frame after the token became invalid
 CLOSING = b'event: closing\ndata: {"reason":"%s","retry":false}\n\n'
-RETRY = b"retry: 1000\n\n"  # milliseconds until a browser connects again
+RETRY = b"retry: %d\n\n"  # milliseconds until a browser connects again
+RETRY_MS = 1000
 
 
 class StreamSession(Session):
@@ -36,6 +38,7 @@ class StreamSession(Session):
         self._gateway = gateway
         self.over = asyncio.Event()
         self.ended = b""  # reason why the token is no longer valid
+        self.return_after_ms: int | None = None  # when to connect again, because the gateway stops
 
     def revoked(self) -> None:
         """Report the revocation, and end; a client that reconnects gets the problem document."""
@@ -53,8 +56,10 @@ class StreamSession(Session):
     def abort(self, lost: bool = False) -> None:
         """End the answer; the browser reconnects with its last id, other clients may follow a redirect."""
         for rp in self.followers if self._gateway.stopping and not self.over.is_set() else ():
-            if urls := self._gateway.redirects.known(rp):
+            if urls := self._gateway.redirects.known(rp, self._gateway.reader_moves.key_of(self)):
                 self._redirect(rp, urls)
+        if self._gateway.stopping and not lost and not self.over.is_set():
+            self.return_after_ms = self._gateway.return_after_ms()
         self.over.set()
 
     def reading_ended(self, follower: Follower, error: ApplicationError) -> None:
@@ -65,8 +70,12 @@ class StreamSession(Session):
         self.sink.write(b'event: error\ndata: {"type":"%s"}\n\n' % error.type.encode())
         self.over.set()
 
-    def _redirect(self, rp: str, urls: list[str]) -> None:
-        self.sink.write(b"event: redirect\ndata: %s\n\n" % msgspec.json.encode({"rp": rp, "to": urls}))
+    def redirect(self, rp: str, urls: list[str], *, hops: int, valid_s: float) -> None:
+        """Send an event `redirect` that the client may follow."""
+        self._redirect(rp, urls, hops=hops, valid_s=valid_s)
+
+    def _redirect(self, rp: str, urls: list[str], **advice: float) -> None:
+        self.sink.write(b"event: redirect\ndata: %s\n\n" % msgspec.json.encode({"rp": rp, "to": urls, **advice}))
 
 
 async def stream(gateway: Gateway, scope: http.Scope, receive: http.Receive, send: http.Send, reference: str) -> None:
@@ -83,6 +92,7 @@ async def stream(gateway: Gateway, scope: http.Scope, receive: http.Receive, sen
         require(descriptor, principal, "history")
     sink = SendSink(send, http_messages, gateway.config.session_buffer_bytes)
     session = StreamSession(gateway, sink, principal)
+    session.hops = hops_of(members)
     gateway.records.present(session, principal, "sse")
     gateway.hub.room_for_session()
     gateway.limits.session_opened(account_of(scope))
@@ -99,14 +109,17 @@ async def stream(gateway: Gateway, scope: http.Scope, receive: http.Receive, sen
             *http.NO_PAGE,
         ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        sink.write(RETRY + (STREAM.gap(descriptor.id, start.gap) if start.gap else b""))
+        sink.write(RETRY % RETRY_MS + (STREAM.gap(descriptor.id, start.gap) if start.gap else b""))
         session.begin(follower)
         gateway.records.joined(follower, access(scope))
         gateway.reading_began(descriptor)
+        gateway.reader_moves.began(session, descriptor.id)
         await _until_over(gateway, session, receive, principal.expires_at)
         session.stop_reading()
         if gateway.clock() >= principal.expires_at:
             session.ended = b"token-expired"
+        if session.return_after_ms is not None:
+            sink.write(RETRY % session.return_after_ms)
         if session.ended:
             sink.write(CLOSING % session.ended)
             http.end_within(scope, LAST_WORD_S)

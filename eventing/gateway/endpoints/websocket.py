@@ -31,6 +31,7 @@ from eventing.gateway.delivery.close_codes import (
     CLOSE_TOKEN_REVOKED,
 )
 from eventing.gateway.delivery.frames import CLOUDEVENTS, message
+from eventing.gateway.delivery.redirects import hops_of
 from eventing.gateway.delivery.session import Follower, Session
 from eventing.gateway.delivery.sinks import SendSink, Sink, websocket_messages
 from eventing.gateway.endpoints.operations import HeraldSession
@@ -71,7 +72,7 @@ async def websocket(
             if subprotocol == "cloudevents.json":
                 await _cloudevents(gateway, scope, receive, send, principal, members)
             else:
-                await _herald(gateway, scope, receive, send, principal, subprotocol)
+                await _herald(gateway, scope, receive, send, principal, subprotocol, hops_of(members))
         finally:
             gateway.limits.session_closed(account_of(scope))
     except ApplicationError as raised:
@@ -167,14 +168,16 @@ class _Connection:
         if self._transport is not None:
             self._transport.pause_reading(paused)
 
-    def close(self, code: int, reason: str, retry: bool) -> None:
-        """Close the connection with `code`; herald.v1 clients are sent the reason first. Harmless when repeated."""
+    def close(self, code: int, reason: str, retry: bool, retry_after_ms: int | None = None) -> None:
+        """Close the connection with `code`; herald.v1 clients are sent the reason first, and when to connect again if that is stated.
+        Harmless when repeated."""
         if self._closing is None:
-            self._closing = asyncio.get_running_loop().create_task(self._close(code, reason, retry))
+            said = {} if retry_after_ms is None else {"retry_after_ms": retry_after_ms}
+            self._closing = asyncio.get_running_loop().create_task(self._close(code, reason, retry, said))
 
-    async def _close(self, code: int, reason: str, retry: bool) -> None:
+    async def _close(self, code: int, reason: str, retry: bool, said: dict[str, int]) -> None:
         if self._tells:
-            self.sink.write(message({"op": "closing", "reason": reason, "retry": retry}))
+            self.sink.write(message({"op": "closing", "reason": reason, "retry": retry, **said}))
         if self._transport is None and code < APPLICATION_CODES:
             code = CLOSE_RESTARTING if retry else CLOSE_BAD_REQUEST
         patience_s = LAST_WORD_S if code in _CUT_SOON else GOODBYE_S
@@ -199,6 +202,7 @@ async def _herald(
     send: http.Send,
     principal: Principal,
     subprotocol: str | None,
+    hops: int | None,
 ) -> None:
     """Serve a herald.v1 session: many RPs, operations in both directions."""
     connection = _Connection(gateway, scope, receive, send)
@@ -206,6 +210,7 @@ async def _herald(
     await connection.accept(subprotocol)
     session = HeraldSession(gateway, connection.sink, principal, connection.close, connection.pause_reading)
     session.account = account_of(scope)
+    session.hops = hops
     gateway.records.present(session, principal, "herald.v1")
     gateway.hub.opened(session)
     gateway.revoking.opened(session)

@@ -14,6 +14,7 @@ import time
 from eventing.gateway.admission.access import Descriptors
 from eventing.gateway.delivery.channel import Channel
 from eventing.gateway.delivery.hub import Hub
+from eventing.gateway.quiet import Quiet
 from eventing.log.reader import LogReader
 from eventing.store.cancellation import cancel_and_wait
 from eventing.store.errors import RedisError
@@ -47,12 +48,14 @@ class Measuring:
     Args:
         hub, descriptors: sources of the state.
         reader: reads the times of storing.
+        quiet: the pauses.
     """
 
-    def __init__(self, hub: Hub, descriptors: Descriptors, reader: LogReader) -> None:
+    def __init__(self, hub: Hub, descriptors: Descriptors, reader: LogReader, quiet: Quiet) -> None:
         self._hub = hub
         self._descriptors = descriptors
         self._reader = reader
+        self._quiet = quiet
         self._reported = Totals()
         self._descriptor_reads = 0
         self._lag_seen = time.time()
@@ -109,10 +112,8 @@ class Measuring:
 
     async def _forever(self) -> None:
         while True:
-            asked = time.monotonic() + PERIOD_S
-            await asyncio.sleep(PERIOD_S)
             counted = totals()
-            counted.loop_lag_s = max(0.0, time.monotonic() - asked)
+            counted.loop_lag_s = await self._quiet.pause(PERIOD_S)
             counted.loop_lag.observe(counted.loop_lag_s)
             try:
                 await self._measure_lag()

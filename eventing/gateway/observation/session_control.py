@@ -146,6 +146,7 @@ class SessionControl:
             lag=max(map(lag_of, followers), default=0),
             waiting_bytes=session.sink.waiting(),
             address=session.address,
+            passed=sum(map(passed_by, followers)),
         )
 
 
@@ -156,3 +157,8 @@ def lag_of(follower: Follower) -> int:
         return 0
     begin = follower.next if follower.epoch == channel.epoch else 1
     return max(0, channel.next - begin)
+
+
+def passed_by(follower: Follower) -> int:
+    """Return how many events of its log a reading has passed: its position, from which rates are computed without counting."""
+    return (follower.channel.next if follower.live else follower.next) - 1

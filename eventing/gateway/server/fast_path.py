@@ -60,6 +60,7 @@ HEAD_BYTES_REMEMBERED_MAX = 8 * 1024  # bound: bytes of a cached request head; a
 
 # Reasons to decline
 RP, TOKEN, REFUSED, QUERY, BODY, PIPELINED, BUSY = "rp", "token", "refused", "query", "body", "pipelined", "busy"
+MOVING = "moving"
 
 _POST: Final = b"POST " + RPS.encode()
 _END_OF_HEAD: Final = b"\r\n\r\n"
@@ -217,6 +218,8 @@ def _admitted(gateway: Gateway, reference: str, digest: bytes | None) -> tuple[D
     descriptor = gateway.descriptors.peek(reference)
     if descriptor is None:
         return RP
+    if gateway.reader_moves.active(descriptor.id):
+        return MOVING
     principal = gateway.tokens.peek_anonymous() if digest is None else gateway.tokens.peek_digest(digest)
     if principal is None:
         return TOKEN

@@ -1,20 +1,26 @@
--- Append a run of events to one log: deduplicate, number, store, bound the history, publish one notification.
+-- Append a run of events to one log: deduplicate, number, store, bound the history, publish one notification. Where they
+-- are to wait for replicas, or follow some that do, readers get neither them nor the notification yet (reveal.lua).
 -- KEYS: log, meta, ids (present window), ids (previous window)
--- ARGV: notification channel, deduplication window ms, most ids per window, number of events N, N digests, N event bodies
--- Returns NOLOG if there is no log, else {epoch, first new offset, number of new events} and, only if some were
+-- ARGV: notification channel, deduplication window ms, most ids per window, number of events N, replicas to wait for,
+--       N digests, N event bodies
+-- Returns NOLOG if there is no log, else {epoch of cursors, first new offset, number of new events} and, only if some were
 -- duplicates, an offset per event, negative for a duplicate (that of the event it repeats).
 local log, meta, ids, old_ids = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local window_ms, ids_max, count = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local head = redis.call('HMGET', meta, 'e', 'n', 't', 'm', 'b', 'a', 'd', 'k', 'f')
+local replicas = tonumber(ARGV[5])
+local head = redis.call('HMGET', meta, 'e', 'n', 't', 'm', 'b', 'a', 'd', 'k', 'f', 'p', 'g', 'u', 'h')
 if not head[1] then return redis.error_reply('NOLOG there is no such log') end
-local epoch, first, total = head[1], tonumber(head[2]), tonumber(head[3])
+local epoch, first, total, withheld = head[10] or head[1], tonumber(head[2]), tonumber(head[3]), head[13]
 local foreign = head[9] -- only where events of other domains came: the entries say their sequences then
-local now = now_ms()
+local continued = adopted(meta, head[1], head[10], head[11], first)
+if continued then epoch, withheld = continued, false end
+local now = math.max(now_ms(), tonumber(head[12]) or newest_ms(log, first))
+local stamp = int(now)
 
 local remembered = window_turn(ids, old_ids, tonumber(head[7]), now, window_ms, ids_max)
 
 local digests = {}
-for i = 1, count do digests[i] = ARGV[4 + i] end
+for i = 1, count do digests[i] = ARGV[5 + i] end
 local known = remembered > 0 and redis.call('HMGET', ids, unpack(digests)) or {}
 local known_before = redis.call('HMGET', old_ids, unpack(digests))
 
@@ -25,11 +31,11 @@ for i = 1, count do
     offsets[i] = -tonumber(earlier)
     duplicates = duplicates + 1
   else
-    local body, offset = ARGV[4 + count + i], int(next_offset)
+    local body, offset = ARGV[5 + count + i], int(next_offset)
     if foreign then
-      redis.call('XADD', log, offset .. '-' .. int(now), 'e', body, 'c', int(total), 's', int(next_offset - foreign))
+      redis.call('XADD', log, offset .. '-' .. stamp, 'e', body, 'c', int(total), 's', int(next_offset - foreign))
     else
-      redis.call('XADD', log, offset .. '-' .. int(now), 'e', body, 'c', int(total))
+      redis.call('XADD', log, offset .. '-' .. stamp, 'e', body, 'c', int(total))
     end
     fresh[#fresh + 1] = digests[i]
     fresh[#fresh + 1] = offset
@@ -49,9 +55,9 @@ else
   redis.call('HSET', ids, unpack(fresh))
   if remembered == 0 then
     redis.call('PEXPIRE', ids, 2 * window_ms)
-    redis.call('HSET', meta, 'n', int(next_offset), 't', int(total), 'd', int(now))
+    redis.call('HSET', meta, 'n', int(next_offset), 't', int(total), 'u', stamp, 'd', stamp)
   else
-    redis.call('HSET', meta, 'n', int(next_offset), 't', int(total))
+    redis.call('HSET', meta, 'n', int(next_offset), 't', int(total), 'u', stamp)
   end
   redis.call('XTRIM', log, 'MAXLEN', head[4])
   if total - tonumber(head[8] or 0) > tonumber(head[5]) then
@@ -59,7 +65,11 @@ else
   end
   drop_aged(log, next_offset, tonumber(head[6]))
   local place = epoch .. long(first)
-  if foreign then
+  if replicas > 0 then
+    local most = math.max(replicas, tonumber(withheld and redis.call('HGET', meta, 'j') or 0))
+    redis.call('HSET', meta, 'h', withheld or int(first), 'y', int(next_offset), 'j', most)
+  elseif withheld then -- readers get it with those before it
+  elseif foreign then
     redis.call('PUBLISH', ARGV[1], struct.pack('>I1', 64 + #epoch) .. place .. long(first - foreign) .. table.concat(run))
   else
     redis.call('PUBLISH', ARGV[1], struct.pack('>I1', #epoch) .. place .. table.concat(run))

@@ -4,7 +4,12 @@
 --         d start of the present deduplication window (ms), r oldest offset at the last report of trimming,
 --         k bytes appended before the oldest entry, or before an older one: history holds at most t - k,
 --         f events of other domains ever appended (absent: none), q last own sequence that is sealed, w own feed's key,
---         xFEED head of a feed's newest seal, oDOMAIN feeds held of that origin
+--         xFEED digest of a feed's newest seal, or its head, oDOMAIN feeds held of that origin,
+--         l earlier epochs whose offsets are those of the present one, each EPOCH:LAST (absent: none),
+--         p epoch in cursors, where servers with another history continued the log since e began (absent: e),
+--         g replication id of the server that appended last (absent: no fence), u time in ms of the newest entry,
+--         h first offset that readers do not have yet (absent: they have all), y the one after the last that waits for
+--         replicas, j how many replicas it waits for
 --   entry: e the event's bytes, c the bytes appended before it; one of another domain also f its feed and s its
 --         sequence; an own one s once the log has others: until then its sequence is its offset
 
@@ -31,18 +36,25 @@ local function entry_ms(entry)
   return tonumber(string.match(entry[1], '-(%d+)$'))
 end
 
--- Remove entries older than the age bound: the boundary is found by bisection, offsets being contiguous.
+-- Return the offset of the first entry of `low` to `high` - 1 that was stored at a time or later, else `high`: by bisection,
+-- offsets being contiguous, and times growing with them.
+local function first_stored(log, low, high, ms)
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if entry_ms(entry_at(log, middle)) < ms then low = middle + 1 else high = middle end
+  end
+  return low
+end
+
+-- Remove entries older than the age bound.
 local function drop_aged(log, next_offset, age_ms)
   if age_ms == 0 then return end
   local length = redis.call('XLEN', log)
   if length == 0 then return end
   local cutoff = now_ms() - age_ms
-  local low, high = next_offset - length, next_offset
+  local low = next_offset - length
   if entry_ms(entry_at(log, low)) >= cutoff then return end
-  while low < high do
-    local middle = math.floor((low + high) / 2)
-    if entry_ms(entry_at(log, middle)) < cutoff then low = middle + 1 else high = middle end
-  end
+  low = first_stored(log, low, next_offset, cutoff)
   if low == next_offset then
     redis.call('XTRIM', log, 'MAXLEN', 0)
   else

@@ -32,7 +32,7 @@ end
 
 feeds_drop(meta, feeds, vectors, prefix)
 redis.call('DEL', log, ids, old_ids)
-redis.call('HDEL', meta, 'f', 'q', 'w')
+redis.call('HDEL', meta, 'f', 'q', 'w', 'l', 'p', 'g', 'h', 'y', 'j')
 local total = 0
 for offset, one in ipairs(carried) do
   redis.call('XADD', log, offset .. '-' .. one[1], 'e', one[2], 'c', int(total))

@@ -1,7 +1,7 @@
 -- Store the seal of an own run, unless another process has sealed any of it.
 -- KEYS: log, meta, feeds, vectors, the own feed's seals
 -- ARGV: epoch that was sealed or '', own feed, first and last sequence, first and last offset, seal, leaves,
---       head of the seal ('' for none)
+--       digest of the seal ('' for none)
 -- Returns NOLOG, else 1 if it is kept, 0 if it does not follow the last one kept
 local log, meta, feeds, vectors, seals = unpack(KEYS)
 local head = redis.call('HMGET', meta, 'e', 'n', 'f', 'q', 'w')

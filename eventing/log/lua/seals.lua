@@ -21,8 +21,10 @@ end
 -- to it.
 local function seals_trim(seals, oldest, most)
   for dropped = 0, most - 1 do
+    local one = redis.call('XRANGE', seals, '-', '+', 'COUNT', 1)[1]
+    if not one or tonumber(one[2][6]) >= oldest then return dropped end
     local two = redis.call('XRANGE', seals, '-', '+', 'COUNT', 2)
-    if #two < 2 or to_seal(two[1]).z >= oldest then return dropped end
+    if #two < 2 then return dropped end
     redis.call('XTRIM', seals, 'MINID', two[2][1])
   end
   return most

@@ -1,15 +1,15 @@
 -- Remove entries beyond the age bound; report the events that left the history since the last call, by any bound.
 -- Seals and checkpoints of removed events are removed too.
 -- KEYS: log, meta, feeds, vectors, prefix of the seals' keys
--- ARGV, to remove more on request: epoch, oldest offset to keep (the next one: nothing is kept)
+-- ARGV, to remove more on request: epoch of cursors, oldest offset to keep (the next one: nothing is kept)
 -- Returns NOLOG, else {events trimmed since the last call, oldest offset held}, then events removed on
 -- request, if requested; none if the epoch is another
 local log, meta, feeds, vectors, prefix = unpack(KEYS)
-local head = redis.call('HMGET', meta, 'n', 'a', 'r', 'f', 'w', 'e')
+local head = redis.call('HMGET', meta, 'n', 'a', 'r', 'f', 'w', 'e', 'p')
 if not head[1] then return redis.error_reply('NOLOG there is no such log') end
 drop_aged(log, tonumber(head[1]), tonumber(head[2]))
 local oldest, wanted = tonumber(head[1]) - redis.call('XLEN', log), 0
-if ARGV[1] == head[6] then
+if ARGV[1] == (head[7] or head[6]) then
   local keep = math.min(tonumber(ARGV[2]), tonumber(head[1]))
   wanted = math.max(keep - oldest, 0)
   if wanted > 0 and keep == tonumber(head[1]) then

@@ -94,6 +94,7 @@ class OverlayRun:
         if membership is None or problem:
             self._lease.release()
             return False
+        self._joined_at = membership.joined_at
         links_end("stopped")
         self._second_over()
         started_s = time.time() - (time.monotonic() - self._began)
@@ -148,8 +149,12 @@ class OverlayRun:
         return False
 
     def _end(self) -> bool:
-        """End the links in order if this domain left, store what happened, and release the lease."""
-        left = membership_get() is None
+        """End the links in order if this domain left, store what happened, and release the lease.
+
+        A domain that left and joined again meanwhile has another membership, which takes nothing over of the former one.
+        """
+        membership = membership_get()
+        left = membership is None or membership.joined_at != self._joined_at
         if left:
             self._take(Leave())
             deadline = time.monotonic() + PAUSE_S
@@ -163,7 +168,7 @@ class OverlayRun:
             self._journal.flush(self._now(), anyway=True)
             self._upkeep.store(self._now())
         self._lease.release()
-        return not left
+        return membership is not None
 
     def _second_over(self) -> None:
         """Wait until the second in which this run began is over, which takes less than two.

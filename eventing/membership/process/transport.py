@@ -40,6 +40,7 @@ from eventing.peering.wire import client
 from eventing.peering.wire.client import PeerError
 from eventing.peering.wire.endpoints import OVERLAY, OVERLAY_BYTES_MAX
 from eventing.store.errors import RedisError
+from eventing.store.link_tallies import probe_note
 from eventing.store.overlay_queues import overlay_outbox_put
 
 THREADS = 8  # bound: overlay requests under way; further ones wait
@@ -211,6 +212,7 @@ class OverlayTransport:
         with_peer.calling, with_peer.introduce, with_peer.failures, with_peer.sent = False, False, 0, []
         with_peer.exchanged_at = now
         if result.rtt_s:
+            probe_note(result.peer, answered=True, took_s=result.rtt_s, begins=False)
             before_s = with_peer.rtt_s
             with_peer.rtt_s = result.rtt_s if not before_s else before_s + RTT_SHARE * (result.rtt_s - before_s)
         if not with_peer.round_waits:
@@ -240,6 +242,7 @@ class OverlayTransport:
             self._timers.set(Wake(peer, "retry"), now + after_s)
             return
         log.info("overlay: %s cannot be reached: %s", peer, error)
+        probe_note(peer, answered=False, took_s=None, begins=False)
         with_peer.waiting, with_peer.sent, with_peer.failures = [], [], 0
         with_peer.introduce = True
         self._deliver(Down(peer))

@@ -1,6 +1,6 @@
 """Upkeep by the clock of a run of the overlay, beside its machines.
 
-It measures the own load, shows a picture to gateways, and stores the state that the next run takes up.
+It measures the own load and links, shows a picture to gateways, and stores the state that the next run takes up.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from django.db import DatabaseError, connection
 
 from eventing.core.decoding import Undecodable, msgpack_reader
 from eventing.membership.ports import own_load
+from eventing.membership.process.link_statements import LinkStatements
 from eventing.membership.process.picture import PictureMaker
 from eventing.membership.rules.steady_load import steady
 from eventing.overlay.aggregates import LoadMeasured
@@ -67,6 +68,7 @@ class RunUpkeep:
         take: Callable[[Any], None],
     ) -> None:
         self.pictures = PictureMaker(member, started_s, rtt_ms)
+        self._links = LinkStatements(member, started_s, take)
         self._member = member
         self._started_s = started_s
         self._take = take
@@ -76,7 +78,7 @@ class RunUpkeep:
 
     def next_at(self) -> float:
         """Return when something is to be done."""
-        return min(self._load_at, self._state_at, self.pictures.next_at())
+        return min(self._load_at, self._state_at, self.pictures.next_at(), self._links.next_at())
 
     def due(self, now: float) -> None:
         """Do what is due. Failures of Redis and SQL are logged; all is done again later."""
@@ -90,11 +92,12 @@ class RunUpkeep:
                 self._state_at = now + STATE_S
                 self.store(now)
             self.pictures.due(now)
+            self._links.due(now)
         except RedisError as error:
-            log.warning("overlay: the picture could not be stored: %s", error)
+            log.warning("overlay: what the overlay shows could not be stored: %s", error)
         except DatabaseError as error:
             connection.close()
-            log.warning("overlay: the own load could not be read: %s", error)
+            log.warning("overlay: the own load or links could not be read: %s", error)
 
     def store(self, now: float) -> None:
         """Store the state of the machines. Raises redis.RedisError."""

@@ -132,7 +132,7 @@ def record_sign(
     return made
 
 
-def record_bytes_most(domain: str, sponsor: str, url: str, zone: str) -> int:
+def record_bytes_most(domain: str, sponsor: str, url: str, zone: str, operator: str) -> int:
     """Return the bytes of the largest record that a domain issues in the course of time, with a second key after a rotation.
 
     Args:
@@ -141,7 +141,7 @@ def record_bytes_most(domain: str, sponsor: str, url: str, zone: str) -> int:
     given = Sponsorship(sponsor, domain, 2**15, 255) if sponsor else None
     key = " ".join([public_key_text(bytes(32))] * 2)
     signature = bytes(SIGNATURE_BYTES * (2 if sponsor else 1))
-    return len(_encode(DomainRecord(domain, 2**32, 1.5, 1.5, key, url, zone, "", 1, given, signature)))
+    return len(_encode(DomainRecord(domain, 2**32, 1.5, 1.5, key, url, zone, operator, 1, given, signature)))
 
 
 class RecordVerifier:

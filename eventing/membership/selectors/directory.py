@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.db.models import Count
@@ -36,6 +36,13 @@ def directory_record(name: str, *, expired: bool = False) -> DomainRecord | None
     """Return the newest record of a domain; with `expired` also one that has left the directory."""
     row = DirectoryDomain.objects.filter(name=name).only("record", "held").first()
     return None if row is None or not (row.held or expired) else _record(row)
+
+
+def directory_records_of(names: Collection[str]) -> dict[str, DomainRecord]:
+    """Return the records of those of these domains that are in the directory, by name."""
+    rows = DirectoryDomain.objects.filter(name__in=names, held=True).only("name", "record")
+    found = ((row.name, _record(row)) for row in rows)
+    return {name: record for name, record in found if record is not None}
 
 
 def directory_fingerprint(name: str) -> str | None:

@@ -33,12 +33,12 @@ def own_record_problem(sponsor: str | None = None) -> str:
     settings, row = config(), OverlayMembership.objects.first()
     sponsor = sponsor if sponsor is not None else "" if row is None else row.sponsor
     url = settings.base_url if settings.overlay_callable else ""
-    size = record_bytes_most(settings.domain, sponsor, url, settings.zone)
+    size = record_bytes_most(settings.domain, sponsor, url, settings.zone, settings.operator)
     if size <= RECORD_BYTES_MAX:
         return ""
     return (
         f"This domain's record would have {size} bytes, of {RECORD_BYTES_MAX} at most. Names count several times: use a shorter "
-        f"HERALD_DOMAIN, HERALD_BASE_URL or HERALD_ZONE, or a sponsor with a shorter name."
+        f"HERALD_DOMAIN, HERALD_BASE_URL, HERALD_ZONE or HERALD_OPERATOR, or a sponsor with a shorter name."
     )
 
 
@@ -64,6 +64,7 @@ def own_record_issue(version: int, wall_s: float) -> DomainRecord:
         float(wall_s + EXPIRY_S),
         url=settings.base_url if settings.overlay_callable else "",
         zone=settings.zone,
+        operator=settings.operator,
         capacity=settings.capacity,
         sponsorship=None if grant is None else grant.sponsorship,
     )

@@ -31,6 +31,7 @@ from eventing.membership.shapes import OverlayFigures
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
 from eventing.peering.selectors.partners import partners
+from eventing.periodic.services import run_require
 from eventing.store.overlay_queues import overlay_running
 from eventing.store.overlay_samples import overlay_sample_store
 from eventing.store.peer_state import traffic_totals
@@ -43,7 +44,8 @@ _encode = msgspec.json.encode
 
 
 def overlay_sample(*, now: datetime | None = None) -> int:
-    """Sample the overlay. Returns 1, or 0 if this domain takes part in none. Raises redis.RedisError."""
+    """Sample the overlay. Returns 1, or 0 if this domain takes part in none. Raises redis.RedisError, and Superseded for a run that is not
+    the newest: a minute has one sample."""
     now = now or timezone.now()
     if membership_get() is None:
         return 0
@@ -58,6 +60,7 @@ def overlay_sample(*, now: datetime | None = None) -> int:
         counted = _counted(before.totals, totals)
     figures = _figures(known, running, now=now, interval_s=interval_s, counted=counted)
     with change(now, patient=False) as outbox:
+        run_require()
         overlay_sample_store(_encode(MapSample(figures, totals)))
         outbox.event(events.OVERLAY_SAMPLED, OVERLAY_ADMIN, msgspec.structs.asdict(figures))
     return 1

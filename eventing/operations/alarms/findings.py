@@ -197,6 +197,32 @@ def silence(
     return (Finding("", True, detail, (Value("silent", round(silent_s), most, "s"),), f"/rps/{rule.rp}", last_at),)
 
 
+def reliability(
+    rule: WatchRule, label: str, target: float, missed: Mapping[str, str], since: float, now: float
+) -> tuple[Finding, ...]:
+    """Return findings about the participants that a target reliability is missed at.
+
+    Args:
+        missed: by participant, why, with the best that can be had; empty while the target is met, or not enough is known.
+        since: Unix seconds from which on it was missed.
+    """
+    most = rule.settings["missed_s"]
+    late_s = max(0.0, now - since)
+    if not missed or late_s <= most:
+        return (Finding("", False),)
+    value = Value("missed", round(late_s), most, "s")
+    return tuple(
+        Finding(
+            domain,
+            True,
+            f"Events of {label} do not reach {domain} with the target reliability {target:g}: {why}.",
+            (value,),
+            f"/rps/{rule.rp}",
+        )
+        for domain, why in sorted(missed.items())
+    )
+
+
 def audience(rule: WatchRule, label: str, present: Mapping[str, int]) -> tuple[Finding, ...]:
     """Return findings about the number of readings by label."""
     name, least, count = rule.settings["label"], rule.settings["at_least"], present.get(rule.settings["label"], 0)

@@ -21,6 +21,7 @@ from eventing.operations.alarms.sources import Sources
 from eventing.operations.samples import progress
 from eventing.operations.samples.sampling import counts
 from eventing.peering.services.deliveries import deliveries_shown
+from eventing.replication.reliability.planning import decisions_of
 from eventing.rps.rules.watches import AUDIENCE, WatchRule
 from eventing.rps.selectors.rendezvous_points import rp_leases
 from eventing.rps.selectors.watches import InForce, Watched
@@ -90,6 +91,7 @@ class Measurements:
             "lease_gap": _leases,
             "endpoint": _endpoints,
             "silence": self._silences,
+            "reliability": _reliabilities,
             AUDIENCE: _audiences,
         }
         for kind, measured in kinds.items():
@@ -184,6 +186,15 @@ def _failing(rps: list[str] | None) -> list[tuple[str, EndpointMeasurement]]:
         (one.rp, EndpointMeasurement(one.id, one.label, one.url, one.state, one.reason, one.since.timestamp()))
         for one in endpoints_failing(rps, ABOUTS_MAX)
     ]
+
+
+def _reliabilities(pairs: list[tuple[Watched, WatchRule]], now: float) -> Iterable[Observed]:
+    decisions = decisions_of(_ids(pairs))
+    for one, rule in pairs:
+        decision = decisions.get(one.rp)
+        missed = decision.missed if decision is not None and decision.state == "missed" else {}
+        target, since = (0.0, now) if decision is None else (decision.target, decision.missed_since)
+        yield Observed(rule.id, findings.reliability(rule, one.label, target, missed, since, now))
 
 
 def _audiences(pairs: list[tuple[Watched, WatchRule]], now: float) -> Iterable[Observed]:

@@ -23,7 +23,7 @@ from eventing.operations.alarms.evaluation import Machine, RulesInForce, Tick
 from eventing.operations.alarms.losses import Losses, alarmed
 from eventing.operations.alarms.measurements import Measurements
 from eventing.operations.models import Alarm
-from eventing.operations.rules.alarms import LASTING, Output, Stated, Value
+from eventing.operations.rules.alarms import LASTING, PLACEMENT, Output, Stated, Value
 from eventing.operations.samples.gateway_view import GatewayView
 from eventing.operations.selectors.alarms import alarms_open
 from eventing.operations.services.alarms import alarms_apply, alarms_purge
@@ -81,7 +81,7 @@ class Watcher:
 
     async def _forever(self) -> None:
         while True:
-            await asyncio.sleep(PERIOD_S)
+            await self._gateway.pause(PERIOD_S)
             try:
                 await self.run_once()
             except (RedisError, OSError, ApplicationError):
@@ -141,7 +141,7 @@ class _Lead:
             return self._machine
         self._rules, self._stamp, self._loaded_at = rules_in_force(), stamp, now
         if self._machine is None:
-            open_ = [row for row in alarms_open() if row.rule != LASTING]
+            open_ = [row for row in alarms_open() if row.rule not in (LASTING, PLACEMENT)]
             self._losses = Losses(alarmed(open_))
             self._losses.measure(now)
             self._machine = Machine(self._all_rules(), [_stated(row) for row in open_], now)

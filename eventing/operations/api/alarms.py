@@ -11,13 +11,14 @@ from rest_framework.response import Response
 from eventing.access.rules.permission import require_overseer
 from eventing.core.roles import oversees
 from eventing.core.timestamps import timestamp
-from eventing.operations.rules.alarms import NOTE_CHARS_MAX
+from eventing.operations.rules.alarms import MUTE_S_MAX, MUTE_S_MIN, NOTE_CHARS_MAX
 from eventing.operations.selectors.alarms import STATES, alarms_page
+from eventing.operations.services.alarm_mutes import alarm_mute, alarm_unmute
 from eventing.operations.services.alarms import alarm_acknowledge, alarm_answer
 from eventing.operations.shapes import AlarmAnswer, AlarmPage, DomainWatchesAnswer
 from eventing.rest import documents as docs
 from eventing.rest.base import View, etag, page_answer
-from eventing.rest.fields import JsonDocument, StrictObject, StrictString
+from eventing.rest.fields import JsonDocument, NothingSerializer, StrictInteger, StrictObject, StrictString
 from eventing.rps.rules import watches
 from eventing.rps.selectors.descriptors import descriptor_get
 from eventing.rps.selectors.watches import domain_watches
@@ -34,6 +35,15 @@ class AcknowledgementSerializer(StrictObject):
 
     note = StrictString(
         required=False, allow_blank=True, default="", max_length=NOTE_CHARS_MAX, help_text="A note for people."
+    )
+
+
+class MuteSerializer(StrictObject):
+    """A mute."""
+
+    for_s = StrictInteger(min_value=MUTE_S_MIN, max_value=MUTE_S_MAX, help_text="Seconds from now.")
+    reason = StrictString(
+        required=False, allow_blank=True, default="", max_length=NOTE_CHARS_MAX, help_text="Reason, for the audit."
     )
 
 
@@ -92,6 +102,43 @@ class AlarmAcknowledgementsView(View):
         """Acknowledge."""
         row = alarm_acknowledge(alarm_id=alarm_id, principal=self.principal, **self.body(AcknowledgementSerializer))
         return Response(alarm_answer(row))
+
+
+class AlarmMutesView(View):
+    """The mute of an alarm."""
+
+    @extend_schema(
+        operation_id="alarms_mute",
+        summary="Mute an alarm",
+        description="Nobody is notified of the alarm for so long, nor when it is cleared and raised again meanwhile; for "
+        "administrators and operators. It stays listed. Muting again changes time and reason.",
+        parameters=[ALARM_ID],
+        request=MuteSerializer,
+        responses={200: AlarmAnswer},
+        examples=[OpenApiExample("For two hours", value={"for_s": 7200, "reason": "planned work"}, request_only=True)],
+    )
+    def post(self, request: Request, alarm_id: str) -> Response:
+        """Mute."""
+        row = alarm_mute(alarm_id=alarm_id, principal=self.principal, **self.body(MuteSerializer))
+        return Response(alarm_answer(row))
+
+
+class AlarmUnmutesView(View):
+    """The end of a mute."""
+
+    @extend_schema(
+        operation_id="alarms_unmute",
+        summary="End the mute of an alarm",
+        description="For administrators and operators.",
+        parameters=[ALARM_ID],
+        request=NothingSerializer,
+        responses={200: AlarmAnswer},
+        examples=[OpenApiExample("Nothing", value={}, request_only=True)],
+    )
+    def post(self, request: Request, alarm_id: str) -> Response:
+        """Unmute."""
+        self.body(NothingSerializer)
+        return Response(alarm_answer(alarm_unmute(alarm_id=alarm_id, principal=self.principal)))
 
 
 class DomainWatchesView(View):

@@ -29,6 +29,9 @@ SORT = OpenApiParameter(
 RETRY = OpenApiParameter(
     "retry", str, enum=["true", "false"], description="Whether the client is asked to connect again. Default: false."
 )
+REASON = OpenApiParameter(
+    "reason", {"type": "string", "maxLength": REASON_CHARS_MAX}, description="Reason, for the audit."
+)
 SESSION_ID = OpenApiParameter("session_id", {"type": "string", "maxLength": 64}, OpenApiParameter.PATH)
 
 
@@ -87,7 +90,7 @@ class SessionView(View):
         summary="Disconnect a session",
         description="For administrators and operators. With `retry=true` the client is asked to connect again (close "
         "code 4002), else not to (4105); a new connection is not prevented.",
-        parameters=[SESSION_ID, RETRY],
+        parameters=[SESSION_ID, RETRY, REASON],
         responses={200: DisconnectedAnswer},
     )
     def delete(self, request: Request, session_id: str) -> Response:
@@ -95,7 +98,10 @@ class SessionView(View):
         retry = self.query("retry") or "false"
         if retry not in ("true", "false"):
             raise InvalidRequest("retry must be true or false.")
-        done = session_disconnect(principal=self.principal, session=session_id, retry=retry == "true")
+        reason = self.query("reason") or ""
+        if "\0" in reason:
+            raise InvalidRequest("reason has no NUL.")
+        done = session_disconnect(principal=self.principal, session=session_id, retry=retry == "true", reason=reason)
         return Response(done)
 
 

@@ -48,6 +48,18 @@ KINDS: dict[str, EventKind] = {
         {"alarm": _ALARM, "by": text("identity of the operator")},
         effects=_MOVED,
     ),
+    events.ALARM_MUTED: EventKind(
+        "An operator muted an alarm until a time: nobody is notified of it meanwhile.",
+        ON_BOTH,
+        {"alarm": _ALARM, "by": text("identity of the operator")},
+        effects=_MOVED,
+    ),
+    events.ALARM_UNMUTED: EventKind(
+        "An operator ended the mute of an alarm before its time.",
+        ON_BOTH,
+        {"alarm": _ALARM, "by": text("identity of the operator")},
+        effects=_MOVED,
+    ),
     events.ALARM_CLEARED: EventKind(
         "A rule is kept again, or was removed.",
         ON_BOTH,

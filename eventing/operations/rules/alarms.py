@@ -9,10 +9,18 @@ ABOUT_CHARS_MAX = 255
 LINK_CHARS_MAX = 255
 WHY_CHARS_MAX = 255
 NOTE_CHARS_MAX = 500
+MUTE_S_MIN = 60
+MUTE_S_MAX = 30 * 86_400  # bound: seconds for which an alarm is muted; the request is refused
 LASTING = "lasting"
 """The rule of an alarm about an object that has ended, so that nothing can repair it: the alarm is open until it is
 acknowledged.
 """
+
+PLACEMENT = "placement"
+"""Rule and kind of the alarm that a wanted placement cannot be reached: the planner raises and clears it, no watch rule."""
+
+HOMES = "homes"
+"""Kind of the alarm that an RP was handed over twice; it lasts until it is acknowledged."""
 
 LASTING_MAX = 100  # bound: open lasting alarms; one more alarm counts the others; the audit lists each
 """Open lasting alarms. Those beyond are one alarm, MORE, that counts them; the audit has each."""

@@ -39,6 +39,7 @@ class Row(msgspec.Struct, frozen=True):
         lag: greatest lag of its readings, events.
         waiting_bytes: bytes written and not yet accepted by the network.
         address: the client's address.
+        passed: events that its readings have passed, summed over their logs; 0 from gateways of another release.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Row(msgspec.Struct, frozen=True):
     lag: int
     waiting_bytes: int
     address: str
+    passed: int = 0
 
 
 class Ask(msgspec.Struct, frozen=True):

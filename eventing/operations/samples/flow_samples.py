@@ -14,7 +14,10 @@ from eventing.core.timestamps import timestamp
 from eventing.telemetry.totals import WHO_MAX, Flow, Flows, flows
 
 HOT_MAX = 20
-"""RPs in a gateway's sample: those with most activity."""
+"""RPs in a gateway's sample: those with most activity, then those with most readers."""
+
+CROWD_MIN = 100
+"""Readers from which an RP is listed without activity too: planner and balancing go by its readers, who cost something while nothing is published."""
 
 _MEMBERS = ("publishes", "events_in", "bytes_in", "deliveries", "bytes_out", "joined", "left")
 
@@ -39,16 +42,23 @@ class FlowSamples:
         self._gateway = gateway
         self._flows = of or flows()
         self._dirty: dict[Flow, None] = {}
+        self._crowded: dict[Flow, None] = {}  # with CROWD_MIN readers when they moved last
         self._sampled_at = 0.0
         self._shown: dict[
             str, tuple[bool, float]
         ] = {}  # of watched RPs: whether the last row had activity, and its time
 
     def hot(self, now: float) -> list[dict[str, Any]]:
-        """Return the RPs with most activity since the last call; reads all active flows."""
+        """Return the RPs with most activity since the last call, and then those with most readers; reads all active flows."""
+        found = dict.fromkeys(self._read_flows(now))
+        self._crowded = {flow: None for flow in self._crowded if flow.readings >= CROWD_MIN}
+        for flow in self._crowded:
+            if flow not in found:
+                flow.hot_in = flow.hot_out = 0
+                found[flow] = None
         return [
             {"rp": flow.rp, "events_in": flow.hot_in, "deliveries": flow.hot_out, "readings": flow.readings}
-            for flow in heapq.nlargest(HOT_MAX, self._read_flows(now), key=_hot)
+            for flow in heapq.nlargest(HOT_MAX, found, key=_hot)
         ]
 
     def _read_flows(self, now: float) -> list[Flow]:
@@ -64,6 +74,8 @@ class FlowSamples:
                 self._dirty[flow] = None
             flow.hot_in, flow.hot_out = flow.events_in - flow.seen_in, flow.deliveries - flow.seen_out
             flow.seen_in, flow.seen_out = flow.events_in, flow.deliveries
+            if flow.readings >= CROWD_MIN:
+                self._crowded[flow] = None
             if flow.hot_in or flow.hot_out:
                 found.append(flow)
         return found
@@ -136,8 +148,8 @@ class FlowSamples:
         return Sample(flow.rp, row, sessions)
 
 
-def _hot(flow: Flow) -> int:
-    return flow.hot_in + flow.hot_out
+def _hot(flow: Flow) -> tuple[int, int]:
+    return flow.hot_in + flow.hot_out, flow.readings
 
 
 def _moved(flow: Flow) -> int:

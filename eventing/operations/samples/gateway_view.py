@@ -52,6 +52,9 @@ class GatewayView(Protocol):
     def config(self) -> Config:
         """Return the settings of the gateway."""
 
+    def gateways_counted(self, count: int) -> None:
+        """Handle the number of the domain's live gateways, with this one."""
+
     @property
     def redis(self) -> AsyncRedis:
         """Return the gateway's connections to Redis."""
@@ -70,3 +73,7 @@ class GatewayView(Protocol):
 
     def clock(self) -> float:
         """Return the wall clock, Unix seconds."""
+
+    async def pause(self, period_s: float) -> float:
+        """Sleep between two turns of periodic work: `period_s`, or longer while nothing happens. Returns how many seconds late the
+        pause ended."""

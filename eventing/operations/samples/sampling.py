@@ -1,4 +1,4 @@
-"""Load samples: a gateway's activity, published once a second for watched RPs, else every ten seconds.
+"""Load samples: a gateway's activity, published once a second for watched RPs and while its sessions grow, else every ten seconds.
 
 The life of a sample: the hot path counts in Totals and Flows, a few additions for a batch or a flush -> each second the
 sampler renews the gateway's presence, reads which administrative RPs have readers anywhere (presence.py), and computes
@@ -64,6 +64,11 @@ LATE_TURNS = 2
 ROUND_RPS_MAX = 500
 """Unwatched RPs sampled in a round: those with most activity; the counts of the others accumulate."""
 
+GREW = 1.1
+GREW_MIN = 20
+"""A gateway whose sessions grow by this factor and this many since its sample takes the next one at once: a crowd must not be ten seconds
+old when the planner notices it."""
+
 COUNTS_S = 5.0
 LEAVE_S = 2.0
 """Seconds for the last message of a gateway that ends; if Redis takes longer, other gateways notice the end."""
@@ -94,6 +99,7 @@ class LoadSampler:
         self._late_lately: deque[float] = deque(maxlen=LATE_TURNS)
         self._totals = _totals()
         self._cpu_s = time.process_time()
+        self._sessions = 0  # in the last sample
         self._sampled_at = self._round_at = gateway.clock()
         self._counted_at = 0.0
         self._sampled = False
@@ -125,8 +131,7 @@ class LoadSampler:
         due = loop.time()
         while True:
             due = max(due + PERIOD_S, loop.time() + PERIOD_S / 2)
-            await asyncio.sleep(due - loop.time())
-            late_s = max(loop.time() - due, totals().loop_lag_s)
+            late_s = max(await self._gateway.pause(due - loop.time()), totals().loop_lag_s)
             self._late_s = max(self._late_s, late_s)
             self._late_lately.append(late_s)
             try:
@@ -145,6 +150,7 @@ class LoadSampler:
             )  # logs keep the bounds they had
             self._first = False
         around = await self._presence.renew(now, self._reading(), self._late_ms())
+        self._gateway.gateways_counted(around.gateways)
         samples_due: list[Sampled] = [one for gateway in around.lost for one in self._lost(gateway, "silent")]
         samples_due += self._refused(now, around)
         samples_due += await self._of_domain(now, around)
@@ -198,7 +204,8 @@ class LoadSampler:
         pause_s = max(PERIOD_S, around.gateways / GATEWAYS_A_SECOND) if watched else ROUND_S
         begins = watched and DOMAIN_ADMIN not in self._watched
         # The difference is negative if the wall clock was set back: the sample is due then.
-        if self._sampled and not begins and 0 <= now - self._sampled_at < pause_s - PERIOD_S / 2:
+        early = self._sampled and not begins and 0 <= now - self._sampled_at < pause_s - PERIOD_S / 2
+        if early and not self._grew():
             return []
         data = self._sample(now)
         if around.leads and (begins or not 0 <= now - self._counted_at < COUNTS_S):
@@ -211,18 +218,24 @@ class LoadSampler:
         await load.gateway_load_write(self._gateway.redis, self._gateway.id, json_encode(row))
         return [Sampled(DOMAIN_ADMIN, events.LOAD_SAMPLED, data)]
 
+    def _grew(self) -> bool:
+        """Return whether the sessions have grown clearly since the last sample."""
+        sessions, before = len(self._gateway.hub.sessions), self._sessions
+        return sessions >= max(GREW * before, before + GREW_MIN)
+
     def _sample(self, now: float) -> dict[str, Any]:
         """Return this process's activity since the last sample."""
         before, self._totals = self._totals, _totals()
         cpu_s, self._cpu_s = self._cpu_s, time.process_time()
         late_s, self._late_s = self._late_s, 0.0
         interval_s, self._sampled_at = now - self._sampled_at, now
+        self._sessions = len(self._gateway.hub.sessions)
         return {
             "gateway": self._gateway.id,
             "at": timestamp(datetime.fromtimestamp(now, UTC)),
             "interval_s": round(interval_s if interval_s > 0 else PERIOD_S, 3),
             **{name: value - before[name] for name, value in self._totals.items()},
-            "sessions": len(self._gateway.hub.sessions),
+            "sessions": self._sessions,
             "readings": totals().readings,
             "cpu_s": round(self._cpu_s - cpu_s, 4),
             "rss_bytes": self._process.memory_info().rss,

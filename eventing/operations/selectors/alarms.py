@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
+
+from django.db.models import Count, Q
 
 from eventing.core.errors import InvalidRequest, NotFound
 from eventing.operations.models import Alarm
@@ -24,6 +27,12 @@ def alarms_open(*, rp: str | None = None) -> Sequence[Alarm]:
     return list(rows.order_by("-raised_at", "-id")[:OPEN_MAX])
 
 
+def alarms_counted(now: datetime) -> dict[str, int]:
+    """Return how many alarms are open and not muted: {"open", "critical": of these}."""
+    rows = Alarm.objects.filter(cleared_at=None).exclude(muted_until__gt=now)
+    return rows.aggregate(open=Count("id"), critical=Count("id", filter=Q(severity="critical")))
+
+
 def alarms_page(
     *, state: str = "open", rp: str | None = None, cursor: str | None = None, limit: int = LIMIT_DEFAULT
 ) -> Page[Alarm]:
@@ -41,6 +50,11 @@ def alarms_page(
     if rp is not None:
         rows = rows.filter(rp=rp)
     return page_newest(rows, "alarms", cursor=cursor, limit=limit)
+
+
+def mute_of(rule: str, about: str, now: datetime) -> Alarm | None:
+    """Return the alarm of this rule and object whose mute is in force, whether it is open or cleared; None for none."""
+    return Alarm.objects.filter(rule=rule, about=about, muted_until__gt=now).order_by("-id").first()
 
 
 def alarm_get(alarm_id: str, *, lock: bool = False) -> Alarm:

@@ -18,6 +18,7 @@ from eventing.operations.models import Alarm
 from eventing.operations.rules.alarms import (
     ABOUT_CHARS_MAX,
     DETAIL_CHARS_MAX,
+    HOMES,
     LASTING,
     LASTING_MAX,
     LINK_CHARS_MAX,
@@ -31,8 +32,8 @@ from eventing.operations.rules.alarms import (
     Stated,
     Value,
 )
-from eventing.operations.selectors.alarms import alarm_get, alarms_open
-from eventing.operations.shapes import AlarmAcknowledged, AlarmAnswer, AlarmCleared, AlarmData
+from eventing.operations.selectors.alarms import alarm_get, alarms_open, mute_of
+from eventing.operations.shapes import AlarmAcknowledged, AlarmAnswer, AlarmCleared, AlarmData, AlarmMuted
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
 from eventing.rps.models import RendezvousPoint
@@ -41,6 +42,9 @@ KEPT_S = 30 * 86_400
 """Seconds for which cleared alarms are kept: as long as the events about them may be."""
 
 KEPT_MAX = 10_000  # bound: cleared alarms; the oldest are removed
+MUTE_COLUMNS = ("muted_until", "muted_by", "mute_reason")
+"""Columns of a mute, which an alarm that is raised again takes over."""
+
 PURGE_BATCH = 1000
 PURGE_ROUNDS_MAX = 30
 """Batches of one purge, every ten minutes: 50 alarms a second may be raised and cleared, and a purge takes about a
@@ -83,9 +87,9 @@ def alarm_acknowledge(*, alarm_id: str, principal: Principal, note: str = "", no
         if row.cleared_at is not None:
             raise Conflict("The alarm is cleared already and needs no acknowledgement.")
         row.acknowledged_at, row.acknowledged_by, row.note = now, principal.identity, note
-        row.changed_at = _later(row, now)
+        row.changed_at = changed_later(row, now)
         row.save(update_fields=["acknowledged_at", "acknowledged_by", "note", "changed_at"])
-        _announce(events.ALARM_ACKNOWLEDGED, row, outbox, by=principal.identity)
+        alarm_announce(events.ALARM_ACKNOWLEDGED, row, outbox, by=principal.identity)
         outbox.act("alarm.acknowledge", principal, "alarm", str(row.id), rp=row.rp or None, note=note)
         if row.rule == LASTING:
             _clear(row, outbox, f"{principal.identity} acknowledged it.")
@@ -116,17 +120,24 @@ def alarm_last(
         _raise(Stated(LASTING, about, rp, kind, "critical", detail, values, link, since), outbox)
         return
     row.rule, row.detail, row.link = LASTING, detail[:DETAIL_CHARS_MAX], link
-    row.values, row.changed_at = [asdict(value) for value in values], _later(row, outbox.now)
+    row.values, row.changed_at = [asdict(value) for value in values], changed_later(row, outbox.now)
     row.save(update_fields=["rule", "detail", "link", "values", "changed_at"])
-    _announce(events.ALARM_CHANGED, row, outbox)
+    alarm_announce(events.ALARM_CHANGED, row, outbox)
+
+
+def homes_contradicted(rp: str, term: int, detail: str, outbox: Outbox) -> None:
+    """Raise a lasting alarm that an RP was handed over twice (replication/ports.py)."""
+    about = f"{rp} term {term}"
+    if not Alarm.objects.filter(rule=LASTING, about=about, cleared_at=None).exists():
+        alarm_last(None, outbox, rp=rp, about=about, kind=HOMES, detail=detail, values=(), link=f"/rps/{rp}")
 
 
 def alarms_rp_ends(row: RendezvousPoint, outbox: Outbox, reason: str) -> None:
     """End the alarms of a removed RP, within the caller's transaction; its lasting ones become the domain's."""
     for alarm in Alarm.objects.select_for_update().filter(rp=row.id, rule=LASTING, cleared_at=None):
-        alarm.rp, alarm.changed_at = "", _later(alarm, outbox.now)
+        alarm.rp, alarm.changed_at = "", changed_later(alarm, outbox.now)
         alarm.save(update_fields=["rp", "changed_at"])
-        _announce(events.ALARM_CHANGED, alarm, outbox)
+        alarm_announce(events.ALARM_CHANGED, alarm, outbox)
     alarms_end(alarms_open(rp=row.id), outbox, "The rendezvous point was removed.")
 
 
@@ -155,7 +166,7 @@ def alarms_purge(*, now: datetime | None = None) -> int:
     ended = cleared.filter(cleared_at__lte=before).order_by("cleared_at").values_list("id", flat=True)
     forgotten = 0
     for _ in range(PURGE_ROUNDS_MAX):
-        batch = Alarm.objects.filter(id__in=list(ended[:PURGE_BATCH])).delete()[0]
+        batch = Alarm.objects.filter(id__in=list(ended[:PURGE_BATCH])).delete()[1].get("eventing.Alarm", 0)
         forgotten += batch
         if batch < PURGE_BATCH:
             break
@@ -177,11 +188,15 @@ def _members(row: Alarm) -> dict[str, Any]:
     acknowledged = None
     if row.acknowledged_at is not None:
         acknowledged = AlarmAcknowledged(at=timestamp(row.acknowledged_at), by=row.acknowledged_by, note=row.note)
+    muted = None
+    if row.muted_until is not None:
+        muted = AlarmMuted(until=timestamp(row.muted_until), by=row.muted_by, reason=row.mute_reason)
     return {
         "id": str(row.id),
         "rp": row.rp or None,
         "acknowledged": acknowledged,
         "lasting": row.rule == LASTING,
+        "muted": muted,
     }
 
 
@@ -204,13 +219,14 @@ def _apply(output: Output, outbox: Outbox) -> bool:
 
 def _change(row: Alarm, alarm: Stated, outbox: Outbox) -> None:
     row.detail, row.values = alarm.detail[:DETAIL_CHARS_MAX], _values(alarm)
-    row.changed_at = _later(row, outbox.now)
+    row.changed_at = changed_later(row, outbox.now)
     row.save(update_fields=["detail", "values", "changed_at"])
-    _announce(events.ALARM_CHANGED, row, outbox)
+    alarm_announce(events.ALARM_CHANGED, row, outbox)
 
 
 def _raise(alarm: Stated, outbox: Outbox) -> bool:
     now = outbox.now
+    muted = mute_of(alarm.rule, alarm.about[:ABOUT_CHARS_MAX], now)
     row, made = Alarm.objects.get_or_create(
         rule=alarm.rule,
         about=alarm.about[:ABOUT_CHARS_MAX],
@@ -225,20 +241,26 @@ def _raise(alarm: Stated, outbox: Outbox) -> bool:
             "since": min(now, datetime.fromtimestamp(alarm.since, UTC)),
             "raised_at": now,
             "changed_at": now,
+            **({} if muted is None else _mute_members(muted)),
         },
     )
     if made:
-        _announce(events.ALARM_RAISED, row, outbox)
+        alarm_announce(events.ALARM_RAISED, row, outbox)
     return made
+
+
+def _mute_members(row: Alarm) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in MUTE_COLUMNS}
 
 
 def _clear(row: Alarm, outbox: Outbox, why: str) -> None:
     row.cleared_at, row.cleared_why = outbox.now, why[:WHY_CHARS_MAX]
     row.save(update_fields=["cleared_at", "cleared_why"])
-    _announce(events.ALARM_CLEARED, row, outbox, cleared_at=timestamp(outbox.now), why=row.cleared_why)
+    alarm_announce(events.ALARM_CLEARED, row, outbox, cleared_at=timestamp(outbox.now), why=row.cleared_why)
 
 
-def _announce(kind: str, row: Alarm, outbox: Outbox, **more: Any) -> None:
+def alarm_announce(kind: str, row: Alarm, outbox: Outbox, **more: Any) -> None:
+    """Report a change of an alarm within the caller's transaction."""
     outbox.event(kind, row.rp or DOMAIN_ADMIN, {"alarm": alarm_data(row), **more}, domain_too=bool(row.rp))
 
 
@@ -250,7 +272,7 @@ def _values(alarm: Stated) -> list[dict[str, Any]]:
     return [asdict(value) for value in alarm.values]
 
 
-def _later(row: Alarm, now: datetime) -> datetime:
+def changed_later(row: Alarm, now: datetime) -> datetime:
     """Return a time after the last change: readers keep the latest, and a clock that was set back must not hide a
     change.
     """

@@ -49,6 +49,8 @@ def leases_reap(*, now: datetime | None = None) -> int:
 def rendezvous_points_expire(*, now: datetime) -> int:
     """Remove one batch of RPs whose lease has expired, with their history and subscriptions. Returns how many."""
     ended = RendezvousPoint.objects.filter(expires_at__lte=now).order_by("expires_at")
+    if not ended.exists():  # mostly so, and much cheaper than a transaction
+        return 0
     with_subscriptions = ended.filter(subscriptions__isnull=False).values_list("id", flat=True).distinct()
     found = {rp: losses_at(rp) for rp in with_subscriptions[:REAP_BATCH]}  # Redis is read before SQL is locked
     with change(now) as outbox:
@@ -63,6 +65,8 @@ def rendezvous_points_expire(*, now: datetime) -> int:
 def subscriptions_expire(*, now: datetime) -> int:
     """Remove one batch of subscriptions whose lease has expired. Returns how many."""
     ended = Subscription.objects.filter(expires_at__lte=now).order_by("expires_at")
+    if not ended.exists():
+        return 0
     found = losses_of(ended.values_list("id", flat=True)[:REAP_BATCH])  # Redis is read before SQL is locked
     with change(now) as outbox:
         rows = locked_batch(ended, REAP_BATCH)
@@ -74,8 +78,11 @@ def subscriptions_expire(*, now: datetime) -> int:
 
 def intakes_expire(*, now: datetime) -> int:
     """Remove one batch of intakes whose lease has expired. Returns how many."""
+    ended = Intake.objects.filter(expires_at__lte=now).order_by("expires_at")
+    if not ended.exists():
+        return 0
     with change(now) as outbox:
-        rows = locked_batch(Intake.objects.filter(expires_at__lte=now).order_by("expires_at"), REAP_BATCH)
+        rows = locked_batch(ended, REAP_BATCH)
         for row in rows:
             outbox.lease_event(events.LEASE_EXPIRED, row)
             intakes.remove(row, outbox, "lease-expired")
@@ -90,8 +97,10 @@ def leases_warn(*, now: datetime | None = None) -> int:
 
 
 def _warn(leased: QuerySet[Leased], now: datetime) -> int:
+    due = leased.filter(warned_at=None, warn_at__lte=now, expires_at__gt=now).order_by("warn_at")
+    if not due.exists():
+        return 0
     with change(now) as outbox:
-        due = leased.filter(warned_at=None, warn_at__lte=now, expires_at__gt=now).order_by("warn_at")
         rows = locked_batch(due, WARN_BATCH)
         for row in rows:
             outbox.lease_event(events.LEASE_WARNED, row)

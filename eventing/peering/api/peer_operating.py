@@ -10,11 +10,7 @@ from eventing.peering.api.peers import NAME, representation
 from eventing.peering.services.peer_operating import peer_renew
 from eventing.peering.shapes import PeerAnswer
 from eventing.rest.base import View
-from eventing.rest.fields import StrictObject
-
-
-class NothingSerializer(StrictObject):
-    """An empty request body."""
+from eventing.rest.fields import NothingSerializer
 
 
 class PeerRenewalView(View):

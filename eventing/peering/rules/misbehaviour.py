@@ -26,6 +26,7 @@ Kind = Literal[
     "malformed",
     "false-record",
     "flapping",
+    "false-loss",
 ]
 
 KINDS: dict[Kind, str] = {
@@ -45,4 +46,5 @@ KINDS: dict[Kind, str] = {
     "malformed": "a message or statement that cannot be read",
     "false-record": "a record of the directory that its sender could have refused as well",
     "flapping": "overlay links that the domain made and ended, again and again",
+    "false-loss": "the same events requested again and again, as if they had been lost",
 }

@@ -22,6 +22,7 @@ def token_issuers(*, now: datetime | None = None) -> TokenIssuers:
     now = now or timezone.now()
     states = dict(Peer.objects.values_list("name", "state"))
     taking_part = set(RendezvousPoint.objects.exclude(home="").values_list("home", flat=True).distinct())
+    taking_part |= {row.authority for row in RendezvousPoint.objects.filter(term__gt=0).only("genesis", "home")}
     taking_part |= domains_admitted(now)
     suspended = {name for name, state in states.items() if state == PeeringState.SUSPENDED}
     active = {name for name, state in states.items() if state == PeeringState.ACTIVE}

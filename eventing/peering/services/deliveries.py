@@ -92,9 +92,10 @@ def backlog_noted(*, peer: str, backlog: int, oldest_at: datetime | None, now: d
     """
     now = now or timezone.now()
     oldest_at = (oldest_at or now) if backlog else None  # the oldest event may have been trimmed
-    acquaintance = Acquaintance.objects.filter(name=peer)
-    if acquaintance.exists():
-        acquaintance.exclude(backlog=backlog, oldest_at=oldest_at).update(backlog=backlog, oldest_at=oldest_at)
+    acquaintance = Acquaintance.objects.filter(name=peer).only("backlog", "oldest_at").first()
+    if acquaintance is not None:
+        if (acquaintance.backlog, acquaintance.oldest_at) != (backlog, oldest_at):
+            Acquaintance.objects.filter(name=peer).update(backlog=backlog, oldest_at=oldest_at)
         return
     row = PeerDelivery.objects.filter(peer_id=peer).first()
     if row is None and (not backlog or not Peer.objects.filter(name=peer).exists()):
@@ -156,9 +157,10 @@ def deliveries_report(*, now: datetime | None = None) -> int:
     shown = deliveries_shown(now)
     digests = {peer: _digest(data) for peer, data in shown.items()}
     changed = sorted(peer for peer, digest in digests.items() if known.get(peer) != digest)
-    with change(now) as outbox:
-        for peer in changed:
-            outbox.event(events.PEER_DELIVERY, DOMAIN_ADMIN, {"peer": peer, **shown[peer]})
+    if changed:
+        with change(now) as outbox:
+            for peer in changed:
+                outbox.event(events.PEER_DELIVERY, DOMAIN_ADMIN, {"peer": peer, **shown[peer]})
     deliveries_reported_set({peer: digests[peer] for peer in changed}, known.keys() - shown.keys())
     return len(changed)
 

@@ -47,6 +47,7 @@ from eventing.peering.selectors.recent_keys import Keys, domain_keys_recent
 from eventing.peering.wire import signatures
 from eventing.peering.wire.messages import BODY_BYTES_MAX
 from eventing.peering.wire.signatures import BadSignature
+from eventing.sql.threads import connection_release
 from eventing.store.peer_state import contact_note
 from eventing.telemetry import tracing
 
@@ -244,6 +245,7 @@ def _sending(request: signatures.SignedRequest, body: bytes, timeout_s: float) -
 
 
 def _received(waiting: Future[_Raw], timeout_s: float) -> _Raw:
+    connection_release()  # the pool of PostgreSQL's connections is smaller than the number of threads that wait for domains
     try:
         return waiting.result()
     except TimeoutError:

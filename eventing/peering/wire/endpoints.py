@@ -75,6 +75,7 @@ PROBE = f"{PREFIX}probe"
 OVERLAY = f"{PREFIX}overlay"
 SPONSOR = f"{PREFIX}sponsor"
 PATH = f"{PREFIX}path"
+LOAD = f"{PREFIX}load"
 # A document with 32 keys takes 10 KiB.
 HELLO_BYTES_MAX = 64 * 1024  # bound: bytes of a hello; 413
 OVERLAY_BYTES_MAX = 128 * 1024  # bound: bytes of an overlay request or answer; 413, the others are in the next one
@@ -132,11 +133,15 @@ HANDLERS: Mapping[str, Port[[Sender, bytes], bytes]] = {
         "join",
         "leave",
         "invite",
+        "home",
+        "release",
+        "elect",
         "subscriptions",
         "overlay",
         "sponsor",
         "region",
         "path",
+        "load",
     )
 }
 """The handler of each path."""
@@ -153,7 +158,7 @@ OPEN = frozenset({HELLO, OVERLAY})
 IDENTIFIED = frozenset({PREFIX + name for name in ("region", "join", "leave")})
 """Paths that domains may call that the directory identifies."""
 
-ACQUAINTED = IDENTIFIED | {PROBE, PATH, PREFIX + "exchange"}
+ACQUAINTED = IDENTIFIED | {PROBE, PATH, LOAD, PREFIX + "exchange", PREFIX + "elect"}
 """Paths that acquaintances may call."""
 
 
@@ -166,7 +171,13 @@ class _Introduction(msgspec.Struct, array_like=True):
 _introduction = msgpack_reader(_Introduction)
 
 
-_BODY_BYTES_MAX = {HELLO: HELLO_BYTES_MAX, OVERLAY: OVERLAY_BYTES_MAX, SPONSOR: HELLO_BYTES_MAX, PATH: HELLO_BYTES_MAX}
+_BODY_BYTES_MAX = {
+    HELLO: HELLO_BYTES_MAX,
+    OVERLAY: OVERLAY_BYTES_MAX,
+    SPONSOR: HELLO_BYTES_MAX,
+    PATH: HELLO_BYTES_MAX,
+    LOAD: HELLO_BYTES_MAX,
+}
 
 
 @dataclass(slots=True)

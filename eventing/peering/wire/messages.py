@@ -38,6 +38,9 @@ FeedKeys = Annotated[list[FeedKey], Meta(max_length=FEEDS_MAX)]
 Have = Annotated[dict[FeedKey, Sequence], Meta(max_length=FEEDS_MAX)]
 Statements = Annotated[list[Signed], Meta(max_length=STATEMENTS_MAX)]
 Newest = Annotated[list[Signed], Meta(max_length=1)]
+HOMES_BYTES_MAX = 512 * 1024  # bound: bytes of the hand-overs and succession plans of one RP; the request is refused
+Homes = Annotated[bytes, Meta(max_length=HOMES_BYTES_MAX)]
+Properties = Annotated[list[Signed], Meta(max_length=1)]
 
 
 T = TypeVar("T")
@@ -71,6 +74,9 @@ class RpPart(msgspec.Struct, array_like=True):
         heads: the seals at which the feeds of `have` end (core/seals/heads.py: packed); empty where not stated.
         own: the key of the sender's own feed; a receiver that holds more of it than `have` states answers with its
             newest seal.
+        properties: the home's statement of the RP's properties, with `statements` (rps/rules/statements.py).
+        homes: the hand-overs of the RP's home, and the versions of its succession plan (rps/rules/home_terms.py), as
+            MessagePack; empty where there are none.
     """
 
     rp: RpId
@@ -81,6 +87,8 @@ class RpPart(msgspec.Struct, array_like=True):
     statements: Statements = []
     heads: Annotated[bytes, Meta(max_length=HEADS_BYTES_MAX)] = b""
     own: OwnFeedKey = ""
+    properties: Properties = []
+    homes: Homes = b""
 
 
 class SealPair(msgspec.Struct, array_like=True):
@@ -108,7 +116,8 @@ class RpAnswer(msgspec.Struct, array_like=True):
     vectors, because another link delivers them. `seals`: seals held here where the request's heads name others:
     equivocation of an origin. `heads`: the seals at which the feeds of `have` end, as in a request. `newest`: the newest
     seal held here of the feed that the request names as `own`, if the request states less of it; an empty list if not;
-    None where no seal was looked up, as by software without this field.
+    None where no seal was looked up, as by software without this field. `term`: the term of the RP's home as known to the
+    receiver; None: its software does not know of terms.
     """
 
     rp: RpId
@@ -119,6 +128,7 @@ class RpAnswer(msgspec.Struct, array_like=True):
     seals: Statements = []
     heads: Annotated[bytes, Meta(max_length=HEADS_BYTES_MAX)] = b""
     newest: Newest | None = None
+    term: Sequence | None = None
 
 
 class ExchangeAnswer(msgspec.Struct, array_like=True):

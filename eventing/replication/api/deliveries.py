@@ -11,7 +11,6 @@ from rest_framework.response import Response
 from eventing.core.events.cursors import CURSOR_CHARS_MAX
 from eventing.core.names import NAME_CHARS_MAX
 from eventing.log import watermarks
-from eventing.peering.api.peer_operating import NothingSerializer
 from eventing.peering.api.peers import NAME
 from eventing.peering.api.peers import representation as peer_representation
 from eventing.peering.models import PeerDelivery as DeliveryRow
@@ -25,7 +24,7 @@ from eventing.replication.shapes import PeerDeliveryAnswer, PeerHolding, PeerLin
 from eventing.replication.spreading import EVENTS_MAX, spread
 from eventing.rest import documents as docs
 from eventing.rest.base import View, page_answer
-from eventing.rest.fields import StrictObject, StrictString
+from eventing.rest.fields import NothingSerializer, StrictObject, StrictString
 from eventing.rps.selectors.descriptors import descriptor_of
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
 from eventing.rps.services.permission import require

@@ -28,19 +28,19 @@ from eventing.core.container import per_process
 from eventing.core.errors import RateLimited
 from eventing.core.events.feeds import FEEDS_MAX, Feed
 from eventing.core.events.vectors import Vector
-from eventing.core.seals.seals import BadSeal, seal_read
+from eventing.core.seals.seals import BadSeal, Seal, seal_read
 from eventing.core.signing import Signed
 from eventing.log import federated, gaps, watermarks
 from eventing.log.federated import LogHead, ReceivedRun, StoredSeal
 from eventing.log.federated_bulk import last_seals, newest_seals, receive_all
 from eventing.log.gaps import KeptLowWaterMark
+from eventing.log.watermarks import SeenLinks
 from eventing.overlay import broadcast, feed_tree, link_planning
 from eventing.overlay import exchange as rules
 from eventing.overlay.broadcast import MessageOutcome
 from eventing.overlay.feed_tree import ReceivedFeeds
 from eventing.overlay.link_planning import LinkPlan
 from eventing.overlay.link_state import Link
-from eventing.overlay.scores import Deed
 from eventing.peering.models import Acquaintance
 from eventing.peering.rules import acquaintances
 from eventing.peering.rules.domain_documents import BadDocument
@@ -51,11 +51,12 @@ from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.services.partners import partner_contacted
 from eventing.peering.wire import messages as wire
 from eventing.peering.wire.endpoints import Sender
-from eventing.replication.forwarding import fork_detection, holding, wakeups
+from eventing.replication.forwarding import flapping, fork_detection, holding, wakeups
 from eventing.replication.forwarding.run_validation import RunValidator, ValidatedRun, low_water_marks_true
 from eventing.replication.selectors.forwarding import Participation, participations, participations_forget
-from eventing.replication.services.conduct import conduct_note
+from eventing.replication.services.conduct import supplies_note
 from eventing.replication.services.replica_links import links_offer, links_resume
+from eventing.replication.services.replica_properties import properties_accept
 from eventing.replication.services.replica_statements import documents_by_domain, statements_accept
 from eventing.store import peer_state
 from eventing.subscriptions.services.lease_use import leases_use
@@ -202,12 +203,14 @@ def _statements(peer: Partner, request: wire.ExchangeRequest) -> None:
         with contextlib.suppress(BadDocument):  # unknown domains: only if a home vouches for them, below
             document_accept(statement)
     fork_detection.proofs_shown(peer, request.evidence)
-    told = [part for part in request.parts if part.statements]
+    told = [part for part in request.parts if part.statements or part.properties or part.homes]
     who = _participants(peer, [part.rp for part in told])
     newcomers: list[str] = []
     for part in told:
         # Only as signed by the home, whoever carries it: a newcomer may bring its own admission before the home does.
-        statements_accept(part.rp, part.statements, carrier=peer.name, domains=request.domains)
+        statements_accept(part.rp, part.statements, carrier=peer.name, domains=request.domains, homes=part.homes)
+        for statement in part.properties:
+            properties_accept(part.rp, statement, carrier=peer.name)
         if who[part.rp].home and peer.name not in who[part.rp].links:
             newcomers.append(part.rp)
     if newcomers:
@@ -236,6 +239,7 @@ class _Part:
     who: Participation
     head: LogHead | None
     error: str = ""
+    read: dict[int, Seal] = field(default_factory=dict)
     validated: list[ValidatedRun] = field(default_factory=list)
     results: dict[int, ReceivedRun | None] = field(default_factory=dict)
     received: ReceivedFeeds = feed_tree.NOTHING_RECEIVED
@@ -265,6 +269,7 @@ class _Exchange:
             part.rp: _Part(part, who[part.rp], head) for part, head in zip(request.parts, heads, strict=True)
         }
         self._seals: dict[tuple[str, str, int], StoredSeal | None] = {}
+        self._links: SeenLinks = {}
 
     def answered(self) -> list[wire.RpAnswer]:
         """Process all parts, and return the answers."""
@@ -317,7 +322,7 @@ class _Exchange:
                 part.stated, carrier=self._peer.name, who=part.who, foreign=head.foreign, kept=kept
             )
             validator.low_water_marks = {**kept, **part.low_water_marks}
-        part.validated = [validator.validate(run) for run in part.stated.runs]
+        part.validated = [validator.validate(run, part.read.get(at)) for at, run in enumerate(part.stated.runs)]
         if validator.renewed:
             part.error, part.validated, part.low_water_marks = NOT_YET, [], {}
         here = (
@@ -330,17 +335,20 @@ class _Exchange:
         }
 
     def _read_seals(self) -> None:
-        """Read the seals that runs claim to follow, and those that heads may contradict: a held seal never changes."""
+        """Read the seals that runs claim to follow, unless their digests show that they do, and those that heads may contradict: a
+        held seal never changes.
+        """
         wanted: dict[tuple[str, str, int], None] = {}
         for rp, part in self._parts.items():
             if part.error or part.head is None:
                 continue
-            for run in part.stated.runs:
+            for at, run in enumerate(part.stated.runs):
                 with contextlib.suppress(BadSeal):
-                    seal = seal_read(run.seal)
-                    held = part.head.foreign.get(seal.feed.key, 0)
-                    if held and seal.first == held + 1:
-                        wanted[rp, seal.feed.key, held] = None
+                    seal = part.read[at] = seal_read(run.seal)
+                    key = seal.feed.key
+                    held = part.head.foreign.get(key, 0)
+                    if held and seal.first == held + 1 and seal.previous != part.head.foreign_digests.get(key):
+                        wanted[rp, key, held] = None
         for place in fork_detection.doubtful(
             [(part.stated, part.head) for part in self._parts.values() if part.head and not part.error]
         ):
@@ -386,7 +394,7 @@ class _Exchange:
         now = time.time()
         validated = {rp: part for rp, part in self._parts.items() if part.validated and not part.error}
         own = watermarks.links_change(
-            self._peer.name, validated, lambda rp, link: broadcast.on_vector(link, validated[rp].believed)
+            self._peer.name, validated, lambda rp, link: broadcast.on_vector(link, validated[rp].believed), self._links
         )
         by = self._peer.name
         for other, some in _carried(
@@ -423,11 +431,11 @@ class _Exchange:
                     copies += len(run.events)
                 elif result is not None and result.kind == "new":
                     events += result.appended
-                    first[part.stated.rp] = first.get(part.stated.rp, 0) + result.appended
+                    if result.appended:
+                        first[part.stated.rp] = first.get(part.stated.rp, 0) + result.appended
                     copies += len(run.events) - result.appended
         peer_state.traffic_count(self._peer.name, requests=1, runs=runs, events=events, copies=copies)
-        for rp, count in first.items():
-            conduct_note(Deed.FIRST, peer=self._peer.name, rp=rp, count=count)
+        supplies_note(self._peer.name, first)
 
     def _note_use(self, rps: Sequence[str]) -> None:
         """Note the arrival of events at an RP of this domain as its use, wherever they were published."""
@@ -491,7 +499,8 @@ class _Exchange:
             )
             return outcomes[rp].link
 
-        watermarks.links_change(self._peer.name, rps, change)
+        watermarks.links_change(self._peer.name, rps, change, self._links)
+        flapping.grafts_judge(self._peer.name, {rp: self._parts[rp].stated.graft for rp in rps})
         return outcomes
 
     def _wake(self, rps: Sequence[str], outcomes: dict[str, MessageOutcome]) -> None:
@@ -533,7 +542,14 @@ class _Exchange:
             outcomes.graft if part.claim is None else outcomes.graft | {part.claim.feed_key}
         )  # so that it sends what it claims
         return wire.RpAnswer(
-            rp, part.ours, "", sorted(graft), sorted(outcomes.prune), contradicting, newest=part.newest
+            rp,
+            part.ours,
+            "",
+            sorted(graft),
+            sorted(outcomes.prune),
+            contradicting,
+            newest=part.newest,
+            term=part.who.term,
         )
 
 

@@ -24,8 +24,10 @@ from datetime import UTC, datetime
 from django.utils import timezone
 
 from eventing.conf import config
+from eventing.core.container import per_process
 from eventing.log import watermarks
 from eventing.overlay import link_planning
+from eventing.overlay.announcements import WaitingVectors
 from eventing.overlay.link_state import Link
 from eventing.peering.models import DeliveryColumns
 from eventing.peering.rules.deliveries import PROBED, RETRY_AFTER_S_MAX, Failure
@@ -44,12 +46,15 @@ from eventing.replication.forwarding.outbound_answer import answer_apply
 from eventing.replication.forwarding.outbound_request import (
     NOTHING_SENT,
     BuiltRequest,
+    LazyVectors,
     SentPart,
     documents_acknowledged,
     documents_add,
     request_build,
 )
-from eventing.store import peer_state
+from eventing.replication.forwarding.repeats import runs_sent
+from eventing.rps.rules.reliability import IN_TIME_S
+from eventing.store import link_tallies, peer_state
 from eventing.store.peer_state import PeerLock
 
 EXCHANGE = "/federation/v1/exchange"
@@ -61,7 +66,6 @@ SPACING_S_MAX = 0.25
 SPACING_S = (
     0.05  # between the beginnings of two requests that are not full: 20 a second suffice for any number of events
 )
-LAZY_S = 0.25  # vectors on lazy links are gathered for this time: they only help when an eager link fails
 LINGER_S = 2.0  # a turn waits this long for more before it ends: waking it is cheaper than a new task
 SOON_S = 2.0  # a retry due within this time is waited for in the turn
 PAUSE_S_MAX = 1.0  # bound: seconds of a pause that a peer asks for and a task waits; a longer pause ends the task
@@ -69,6 +73,12 @@ OTHERS_S = 1.0  # bound: seconds of a task while other peers wait for a thread; 
 STOPPED_S = 60.0  # bound: seconds that publishes enqueue no task for a stopped delivery; the delivery is tried again
 RPS_MIN = 16  # least RPs considered for a request, however few fitted into the last ones
 log = logging.getLogger(__name__)
+
+
+@per_process
+def waiting_vectors() -> WaitingVectors:
+    """Return the vectors of lazy links that wait, by peer; one that waits goes on to do so in the peer's next turn."""
+    return WaitingVectors(config().domain)
 
 
 def forward(peer: str) -> bool:
@@ -103,8 +113,9 @@ class _Forwarding:
             0, UTC
         )  # as in the peer's lease, which answers renew
         self._todo: dict[str, None] = {}  # RPs in the order of their arrival
-        self._lazy: set[str] = set()
-        self._request_at = self._lazy_since = 0.0
+        self._lazy: dict[str, None] = {}  # RPs whose vectors wait (overlay/announcements.py)
+        self._waiting = waiting_vectors()
+        self._request_at = 0.0
         self._took_s = 0.0  # duration of the last round
         self._full = False
         self._ahead: BuiltRequest | None = None  # the next request, built while the one before was under way
@@ -135,7 +146,10 @@ class _Forwarding:
             if self._ahead is not None or self._todo or self._lazy:
                 pause_s = self._pause_s()
                 if pause_s > 0:
-                    time.sleep(pause_s)
+                    if self._todo:
+                        time.sleep(pause_s)
+                    else:
+                        self._lock.wait(min(pause_s, OTHERS_S))
                     continue
                 round_at = time.monotonic()
                 if not self._round():
@@ -167,11 +181,12 @@ class _Forwarding:
         if self._todo:
             spacing_s = max(SPACING_S, min(SPACING_GROWTH * self._took_s, SPACING_S_MAX))
             return 0.0 if self._full else max(0.0, self._request_at + spacing_s - now)
-        return max(0.0, self._lazy_since + LAZY_S - now)
+        self._waiting.waits(self._peer.name, now)
+        return max(0.0, self._waiting.due_at(self._peer.name, now) - now)
 
     def _wait(self) -> bool:
         """Wait for a wake-up or an expired timer of a link; return whether there may be something to send."""
-        due = watermarks.next_due(self._peer.name)
+        due = watermarks.next_due([self._peer.name]).get(self._peer.name)
         left_s = LINGER_S if due is None else min(LINGER_S, max(0.0, due - time.time()))
         until = time.monotonic() + left_s
         while True:
@@ -194,8 +209,15 @@ class _Forwarding:
         return wakeups.others_wait()
 
     def _yield(self) -> bool:
-        """End the turn in favour of other peers; return whether another task is to continue it."""
+        """End the turn in favour of other peers; return whether another task is to continue it. Vectors alone need none: the sweep
+        wakes the peer when they are due.
+        """
         self._drop_ahead()
+        if not self._todo and self._lazy:
+            left_s = self._pause_s()
+            watermarks.check_again(self._peer.name, self._lazy, time.time() + left_s)
+            if self._lock.release():
+                return False
         self._lock.put_back([*self._todo, *self._lazy])
         if self._lock.release():
             return False
@@ -216,16 +238,22 @@ class _Forwarding:
 
     def _next(self, flying: Mapping[str, SentPart] = NOTHING_SENT) -> BuiltRequest | None:
         """Build the next request; `flying` is the content of the one in flight."""
-        todo = [*self._todo, *(rp for rp in self._lazy if rp not in self._todo)]
+        peer, now = self._peer.name, time.monotonic()
+        due, rides = now >= self._waiting.due_at(peer, now), self._waiting.rides(peer, now)
+        lazies = LazyVectors.ALL if due else LazyVectors.WITH_OTHERS if rides else LazyVectors.NONE
+        todo = [*self._todo]
+        if lazies is not LazyVectors.NONE:
+            todo += [rp for rp in self._lazy if rp not in self._todo]
         some, waiting = todo[: self._rps], todo[self._rps :]
-        eager = bool(self._todo)
-        lazy_due = time.monotonic() >= self._lazy_since + LAZY_S
         self._todo = dict.fromkeys(rp for rp in waiting if rp in self._todo)
-        self._lazy.intersection_update(waiting)
-        built, later, lazy = request_build(self._peer.name, some, flying, with_lazy=lazy_due or not eager)
-        if lazy and not self._lazy:
-            self._lazy_since = time.monotonic()
-        self._lazy.update(lazy)
+        for rp in some:
+            self._lazy.pop(rp, None)
+        built, later, lazy = request_build(peer, some, flying, lazies=lazies)
+        self._lazy |= dict.fromkeys(lazy)
+        if self._lazy:
+            self._waiting.waits(peer, now)
+        else:
+            self._waiting.over(peer)
         in_vain = built is None and bool(later)  # retried after a while, as if something had been sent
         self._full = not in_vain and bool(self._todo or later)
         if in_vain:
@@ -241,6 +269,7 @@ class _Forwarding:
         request.evidence = fork_detection.proofs_for(self._peer)
         documents = documents_add(self._peer.name, request)
         self._request_at = time.monotonic()
+        runs_sent(self._peer, {rp: one.runs for rp, one in sent.items()})
         try:
             with request_measured(self._peer.name, request):
                 waiting = begin(self._peer.url, self._peer.name, EXCHANGE, wire.encode(request), CALL_S)
@@ -260,6 +289,7 @@ class _Forwarding:
             self._peer.name, sum(len(run.events) for part in request.parts for run in part.runs)
         )
         applied = answer_apply(self._peer.name, answer, sent)
+        self._tally(applied.covered, time.monotonic() - self._request_at)
         self._note_taken(applied.took)
         self._check_ahead(sent, applied.links)
         self._todo |= dict.fromkeys(applied.todo)
@@ -313,6 +343,24 @@ class _Forwarding:
             peer_state.taken_note(self._peer.name, took)
             self._took = took
 
+    def _tally(self, covered: bool | None, took_s: float) -> None:
+        """Count the request for the estimate of the link: whether its events were acknowledged in time, or that it was
+        answered.
+        """
+        if covered is None:
+            link_tallies.probe_note(self._peer.name, answered=True, took_s=took_s)
+        else:
+            in_time = covered and took_s <= IN_TIME_S
+            link_tallies.delivery_note(self._peer.name, delivered=in_time, took_s=took_s)
+
+    def _tally_failed(self, failure: Failure, sent: Mapping[str, SentPart]) -> None:
+        """Count a request without an answer that can be used. One that the peer refuses or puts off is no evidence about the link."""
+        if failure in (Failure.UNREACHABLE, Failure.INVALID):
+            if any(one.last for one in sent.values()):
+                link_tallies.delivery_note(self._peer.name, delivered=False, took_s=None)
+            else:
+                link_tallies.probe_note(self._peer.name, answered=False, took_s=None)
+
     def _succeeded(self, request: wire.ExchangeRequest) -> None:
         if self._failing:
             self._failing = False
@@ -331,6 +379,7 @@ class _Forwarding:
         asked_feeds().forget(self._peer.name)
         chance = random.random()  # noqa: S311 - not a secret
         failure = Failure(error.kind)
+        self._tally_failed(failure, sent)
         row = delivery_failed(
             peer=self._peer.name,
             failure=failure,
@@ -339,6 +388,7 @@ class _Forwarding:
             retry_after_s=error.retry_after_s,
         )
         if not self._failing:
+            self._disturbed()
             log.warning("Forwarding to %s fails (%s): %s", self._peer.name, failure, error.detail)
         self._failing = True
         peer_state.failing_set(self._peer.name, True, cut=error.code == NO_ANSWER)
@@ -352,6 +402,12 @@ class _Forwarding:
             peer_state.hold_off(self._peer.name, wait_s)
         self._give_back()
         return False
+
+    def _disturbed(self) -> None:
+        """Have other peers' vectors sent sooner: what this peer does not receive, it does not send on either."""
+        for other in self._waiting.disturbed(time.monotonic()):
+            if other != self._peer.name:
+                wakeups.wake(other)
 
 
 def _left_s(delivery: DeliveryColumns, now: datetime) -> float:

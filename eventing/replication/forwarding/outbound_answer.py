@@ -8,18 +8,20 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from eventing.core.events import vectors
 from eventing.log import federated, watermarks
 from eventing.overlay import broadcast, link_planning
 from eventing.overlay.link_planning import LinkPlan
 from eventing.overlay.link_state import Link
 from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.wire import messages as wire
-from eventing.replication.forwarding import fork_detection, holding
+from eventing.replication.forwarding import flapping, fork_detection, holding
 from eventing.replication.forwarding.holding import FeedClaim
 from eventing.replication.forwarding.inbound import NOT_HERE
 from eventing.replication.forwarding.outbound_request import SentPart
+from eventing.replication.forwarding.repeats import runs_acknowledged
 from eventing.replication.services.replica_links import link_stopped
-from eventing.replication.services.replica_statements import statements_acknowledged
+from eventing.replication.services.replica_statements import statements_acknowledged, term_stated
 from eventing.replication.services.sealing import own_seal_seen
 
 REFUSALS_MAX = (
@@ -34,11 +36,13 @@ class AppliedAnswer(NamedTuple):
         links: the links after it, by RP.
         todo: RPs for the next request.
         took: whether the peer acknowledged any of the events sent; None if none were sent.
+        covered: whether it acknowledged all of them, where it does not refuse their RP; None if there were none.
     """
 
     links: dict[str, Link]
     todo: list[str]
     took: bool | None
+    covered: bool | None
 
 
 def answer_apply(peer: str, answer: wire.ExchangeAnswer, sent: Mapping[str, SentPart]) -> AppliedAnswer:
@@ -72,6 +76,9 @@ def answer_apply(peer: str, answer: wire.ExchangeAnswer, sent: Mapping[str, Sent
         )
 
     changed = watermarks.links_change(peer, list(stated), change)
+    runs_acknowledged(peer, {rp: _of(part.have, sent[rp].last) for rp, part in stated.items() if sent[rp].last})
+    flapping.grafts_judge(peer, {rp: part.graft for rp, part in stated.items()})
+    flapping.prunes_note(peer, {rp: sent[rp].ours.keys() & part.prune for rp, part in stated.items() if part.prune})
     for rp, carriers in mistaken.items():
         for carrier in sorted(carriers):
             watermarks.links_change(carrier, [rp], lambda _, link: broadcast.paths_doubted(link, now=now))
@@ -86,8 +93,28 @@ def answer_apply(peer: str, answer: wire.ExchangeAnswer, sent: Mapping[str, Sent
         rp: one.pending for rp, one in sent.items() if one.pending is not None and rp in stated and not stated[rp].error
     }
     if acknowledged:
+        todo += _terms_stated(peer, acknowledged, stated, sent)
         statements_acknowledged(peer, acknowledged)
-    return AppliedAnswer(changed, todo, _took(stated, sent))
+    return AppliedAnswer(changed, todo, _took(stated, sent), _covered(stated, sent))
+
+
+def _of(have: Mapping[str, int], feeds: Iterable[str]) -> dict[str, int]:
+    """Return the part of a vector about these feeds."""
+    return {feed: have[feed] for feed in feeds if feed in have}
+
+
+def _terms_stated(
+    peer: str, acknowledged: dict[str, int], stated: Mapping[str, wire.RpAnswer], sent: Mapping[str, SentPart]
+) -> list[str]:
+    """Record the terms that the peer states; return the RPs whose statements follow now that it knows of terms."""
+    follow: list[str] = []
+    for rp in list(acknowledged):
+        term = stated[rp].term
+        term_stated(peer, rp, -1 if term is None else term)
+        if sent[rp].awaits_term and term is not None:
+            follow.append(rp)
+            del acknowledged[rp]
+    return follow
 
 
 def _check_claims(
@@ -142,6 +169,14 @@ def _took(stated: Mapping[str, wire.RpAnswer], sent: Mapping[str, SentPart]) -> 
         if rp in stated
         for feed in one.last
     )
+
+
+def _covered(stated: Mapping[str, wire.RpAnswer], sent: Mapping[str, SentPart]) -> bool | None:
+    """Return whether the peer acknowledged all events sent; None if none were sent where it takes any."""
+    runs = {rp: one.last for rp, one in sent.items() if one.last and (rp not in stated or not stated[rp].error)}
+    if not runs:
+        return None
+    return all(rp in stated and vectors.covers(stated[rp].have, last) for rp, last in runs.items())
 
 
 def _claims_now(rps: Iterable[str], have: Mapping[str, Mapping[str, int]]) -> dict[str, FeedClaim]:

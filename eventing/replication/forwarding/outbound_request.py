@@ -16,6 +16,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from threading import Lock
 
 from eventing.conf import config
@@ -41,6 +42,8 @@ from eventing.peering.wire import messages as wire
 from eventing.replication.forwarding import fork_detection, holding
 from eventing.replication.forwarding.asked_feeds import asked_feeds
 from eventing.replication.forwarding.inbound import vector_of
+from eventing.replication.forwarding.repeats import wanted_allowed
+from eventing.replication.rules.repeats import SentRun
 from eventing.replication.selectors.forwarding import participations
 from eventing.replication.services.conduct import conduct_note
 from eventing.replication.services.replica_statements import PendingStatements, documents_for, statements_pending
@@ -56,6 +59,14 @@ REMEMBERED_MAX = 20_000  # pairs of peer and origin, the oldest forgotten first;
 _signed = msgpack_reader(Signed)
 
 
+class LazyVectors(Enum):
+    """Vectors on lazy links in a request: none, those that go with what is sent anyway, or all."""
+
+    NONE = 0
+    WITH_OTHERS = 1
+    ALL = 2
+
+
 @dataclass(slots=True)
 class SentPart:
     """The content of one request about one RP.
@@ -66,6 +77,8 @@ class SentPart:
         before: the link when it was built.
         last: by feed key, the last sequence of the runs in it.
         pending: version of the statements in it; None for none.
+        awaits_term: whether the statements follow once the peer has stated that it knows of terms of the home.
+        runs: the runs in it.
     """
 
     head: LogHead
@@ -73,6 +86,8 @@ class SentPart:
     before: Link
     last: dict[str, int] = field(default_factory=dict)
     pending: int | None = None
+    awaits_term: bool = False
+    runs: list[SentRun] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -87,13 +102,13 @@ NOTHING_SENT: Mapping[str, SentPart] = {}
 
 
 def request_build(
-    peer: str, rps: Sequence[str], flying: Mapping[str, SentPart], *, with_lazy: bool
+    peer: str, rps: Sequence[str], flying: Mapping[str, SentPart], *, lazies: LazyVectors
 ) -> tuple[BuiltRequest | None, list[str], list[str]]:
     """Return the request about these RPs, the RPs that did not fit, and those whose vectors can wait.
 
     Args:
         flying: the content of the request in flight, on the assumption that it is acknowledged whole.
-        with_lazy: whether vectors that can wait are sent now.
+        lazies: which of the vectors that can wait are sent now.
     """
     me = config().domain
     who = participations(rps)
@@ -118,16 +133,15 @@ def request_build(
     )
     wanted: list[WantedRuns] = []
     parts: dict[str, wire.RpPart] = {}
-    lazy: list[str] = []
+    lazy: dict[str, SentPart] = {}
     for rp, one in list(sent.items()):
         plan = link_planning.plan(one.before, one.ours, now=now)
         if plan is LinkPlan.NOTHING and rp not in pending:
             del sent[rp]
             continue
         can_wait = not link_planning.asks(one.before, now=now) and rp not in pending
-        if plan is LinkPlan.VECTOR and can_wait and (rp in flying or not with_lazy):
-            lazy.append(rp)
-            del sent[rp]
+        if plan is LinkPlan.VECTOR and can_wait and (rp in flying or lazies is not LazyVectors.ALL):
+            lazy[rp] = sent.pop(rp)
             continue
         own = Feed(me, one.head.epoch).key
         parts[rp] = wire.RpPart(rp, one.ours, own=own)
@@ -137,13 +151,17 @@ def request_build(
             wanted.append(WantedRuns(rp, link_planning.wanting(one.before, now=now), own))
     later = list(dict.fromkeys([*_add_runs(peer, parts, wanted, sent, sealed.runs), *sealed.more, *crowded]))
     if not parts:
-        return None, later, lazy
+        return None, later, list(lazy)
+    if lazies is LazyVectors.WITH_OTHERS:
+        for rp in lazy.keys() - flying.keys():
+            one = sent[rp] = lazy.pop(rp)
+            parts[rp] = wire.RpPart(rp, one.ours, own=Feed(me, one.head.epoch).key)
     request = wire.ExchangeRequest(wire.VERSION, [])
     if pending:
         _add_statements(peer, request, parts, sent, pending)
     request.parts = list(parts.values())
     fork_detection.heads_add(request.parts, {rp: one.head for rp, one in sent.items()})
-    return BuiltRequest(request, sent), later, lazy
+    return BuiltRequest(request, sent), later, list(lazy)
 
 
 def _check_timers(peer: str, sent: dict[str, SentPart]) -> None:
@@ -195,6 +213,7 @@ def _add_runs(
     """Put the runs into their parts; return the RPs that have more, or did not fit at all. What cannot be sent is
     deferred: an immediate retry would find the same.
     """
+    wanted = wanted_allowed(peer, wanted)
     found = _found(wanted, sent, fresh)
     nothing = not any(found)
     later: list[str] = []
@@ -213,6 +232,8 @@ def _add_runs(
             seal = _signed(run.seal)
             part.runs.append(wire.SealedRun(seal, run.events, run.leaves, path))
             about.last[run.feed_key] = reached[run.feed_key] = run.last
+            size = len(run.leaves) + sum(map(len, run.events))
+            about.runs.append(SentRun(run.feed_key, run.first, run.last, size))
         _add_low_water_marks(part, one, runs, about)
         if not part.runs and not part.graft and not part.low_water_marks and about.before.met:
             del parts[one.rp]
@@ -255,9 +276,9 @@ def _add_statements(
 ) -> None:
     acknowledged: list[str] = []
     for rp, one in pending.items():
-        if rp in parts and one.statements:
-            parts[rp].statements = one.statements
-            sent[rp].pending = one.version
+        if rp in parts and (one.statements or one.homes):
+            parts[rp].statements, parts[rp].properties, parts[rp].homes = one.statements, one.properties, one.homes
+            sent[rp].pending, sent[rp].awaits_term = one.version, one.awaits_term
             acknowledged.append(rp)
     request.domains = documents_for(acknowledged, peer)
 
@@ -270,7 +291,7 @@ def _fitting(pending: Mapping[str, PendingStatements]) -> tuple[dict[str, Pendin
     crowded: list[str] = []
     size = 0
     for rp, one in pending.items():
-        size += sum(len(statement.payload) + len(statement.signature) for statement in one.statements)
+        size += sum(len(statement.payload) + len(statement.signature) for statement in one.statements) + len(one.homes)
         if size > STATEMENTS_BYTES_MAX and fitting:
             crowded.append(rp)
         else:

@@ -29,7 +29,7 @@ from eventing.core.errors import ApplicationError
 from eventing.core.events.cloudevents import Event, parse_structured
 from eventing.core.events.feeds import ORIGIN_FEEDS_MAX
 from eventing.core.merkle import HASH_BYTES
-from eventing.core.seals import heads, seals
+from eventing.core.seals import seals
 from eventing.core.seals.seals import BadSeal, LowWaterMark, Seal, seal_read
 from eventing.core.signing import Signed
 from eventing.log import federated, gaps, scripts, watermarks
@@ -103,10 +103,10 @@ class RunValidator:
     _new: Counter[str] = field(default_factory=Counter)
     _of_origin: dict[str, int] = field(default_factory=dict)
 
-    def validate(self, run: wire.SealedRun) -> ValidatedRun:
-        """Validate one run; runs of a feed must be passed in their order."""
+    def validate(self, run: wire.SealedRun, seal: Seal | None = None) -> ValidatedRun:
+        """Validate one run; runs of a feed must be passed in their order. `seal`: its seal, if it was decoded before."""
         try:
-            seal = self._read(run)
+            seal = self._read(run, seal)
             key = seal.feed.key
             self._admitted(seal, run)
             if seal.origin == config().domain and seal.epoch == self.head.epoch:
@@ -117,11 +117,12 @@ class RunValidator:
             misbehaviour_note(fault.kind, carrier=self.carrier, origin=fault.origin, rp=self.rp, detail=str(fault))
             return ValidatedRun("refused", fault.feed_key)
 
-    def _read(self, run: wire.SealedRun) -> Seal:
-        try:
-            seal = seal_read(run.seal)
-        except BadSeal as error:
-            raise _Fault("malformed", str(error)) from None
+    def _read(self, run: wire.SealedRun, seal: Seal | None) -> Seal:
+        if seal is None:
+            try:
+                seal = seal_read(run.seal)
+            except BadSeal as error:
+                raise _Fault("malformed", str(error)) from None
         if seal.rp != self.rp:
             raise _Fault("tampered", "A seal of another rendezvous point.", seal)
         return seal
@@ -145,9 +146,9 @@ class RunValidator:
     @staticmethod
     def _signed(seal: Seal, run: wire.SealedRun) -> bool:
         """Verify the signer with cached keys; before the seal counts as forged, with present keys."""
-        return any(
-            seals.signed_by(signing.SEAL, run.seal, seal.sealed_at_ms, keys(seal.origin))
-            for keys in (domain_keys_recent, domain_keys)
+        said = signing.SEAL, run.seal, seal.sealed_at_ms
+        return seals.signed_by(*said, domain_keys_recent(seal.origin)) or seals.signed_by(
+            *said, domain_keys(seal.origin)
         )
 
     def _own(self, seal: Seal, run: wire.SealedRun) -> ValidatedRun:
@@ -218,7 +219,7 @@ class RunValidator:
             run.leaves,
             run.path,
             gap_to,
-            heads.head_of(run.seal),
+            seals.digest(run.seal),
         )
         feed.held, feed.seal, feed.looked = seal.last, run.seal, True
         return ValidatedRun("take", key, incoming)
@@ -265,6 +266,8 @@ class RunValidator:
     def _chained(self, seal: Seal, run: wire.SealedRun, key: str, feed: _Feed) -> None:
         """Check that the seal names the one before it by its digest."""
         if not feed.looked:
+            if feed.held and seal.previous == self.head.foreign_digests.get(key):
+                return
             stored = self.seal_at(key, feed.held) if feed.held else None
             feed.seal, feed.looked = (_signed(stored.seal) if stored is not None else None), True
         if feed.seal is None and feed.held:

@@ -50,17 +50,20 @@ def peers_sweep() -> int:
     for name, rp in links_pending():
         pending.setdefault(name, []).append(rp)
     woken = 0
-    for peer in partners():
+    peers = partners()
+    names = [peer.name for peer in peers]
+    begun = peer_state.compare_begin(names, COMPARED_S)
+    timers = watermarks.next_due(names)
+    for peer in peers:
         delivery = failing.get(peer.name)
-        compare = peer_state.compare_begin(peer.name, COMPARED_S) or delivery is not None
         behind = pending.get(peer.name, [])
-        if compare:
+        if peer.name in begun or delivery is not None:
             lacking, backlog, oldest_at = _behind(peer.name, whole=delivery is not None)
             behind += lacking
             backlog_noted(peer=peer.name, backlog=backlog, oldest_at=oldest_at, now=now)
         if delivery is not None and not delivery_due(delivery, peer, now, False):
             continue
-        due = watermarks.next_due(peer.name)
+        due = timers.get(peer.name)
         wanted = behind or delivery is not None or (due is not None and due <= time.time())
         if wanted and not peer_state.paused(peer.name):
             wakeups.wake(peer.name, behind, anyway=True)

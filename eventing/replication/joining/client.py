@@ -28,11 +28,12 @@ from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.wire.client import PeerError, call
 from eventing.peering.wire.messages import VERSION
 from eventing.replication.joining.announcements import announce_leave, link_participants
-from eventing.replication.joining.messages import InviteRequest, JoinAnswer, JoinRequest, encode
+from eventing.replication.joining.messages import InviteRequest, JoinAnswer, JoinRequest, ReleaseRequest, encode
 from eventing.replication.joining.next_hops import (
     ASK_S,
     INVITE_PATH,
     JOIN_PATH,
+    RELEASE_PATH,
     NextHop,
     join_answer,
     next_hop_named,
@@ -46,7 +47,8 @@ from eventing.replication.services.replica_ends import end_enqueue
 from eventing.replication.services.replica_statements import document_take, documents_by_domain, statements_accept
 from eventing.replication.services.replicas import history_wish, join_sign, replica_leave, replica_make, require_joiner
 from eventing.rps.models import RendezvousPoint
-from eventing.rps.rules.statements import BadStatement, admission_read, descriptor_read, unpacked
+from eventing.rps.rules.home_terms import record_read
+from eventing.rps.rules.statements import BadStatement, admission_read, unpacked
 from eventing.rps.selectors.descriptors import descriptor_of
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get, rp_live
 from eventing.rps.services.permission import require, require_home
@@ -113,6 +115,18 @@ def replica_invite(*, reference: str, peer: str, principal: Principal) -> Rendez
     row = rendezvous_point_get(reference)
     require(descriptor_of(row), principal, "administer")
     require_home(row)
+    home_invite(row, peer)
+    return rendezvous_point_get(row.id)
+
+
+def home_invite(row: RendezvousPoint, peer: str, *, events_per_s: float = 0.0) -> None:
+    """Have a peer join an RP of this domain.
+
+    Args:
+        events_per_s: events expected there; 0: not stated.
+
+    Raises ApplicationError: the refusal of this domain, or of the peer.
+    """
     next_hop = next_hop_to(peer)
     if row.descriptor is None:
         raise Conflict(f"The rendezvous point {row.id} was created before there were replicas. Create a new one.")
@@ -121,12 +135,24 @@ def replica_invite(*, reference: str, peer: str, principal: Principal) -> Rendez
             f'The policy does not let {peer} hold a replica. Add a rule first: {{"issuer": "peer:{peer}", "allow": '
             '["replicate"]}}.'
         )
-    message = InviteRequest(VERSION, unpacked(row.descriptor), [own_document()])
+    message = InviteRequest(VERSION, unpacked(row.descriptor), [own_document()], events_per_s)
     try:
         call(next_hop.url, next_hop.domain, INVITE_PATH, encode(message), INVITE_S)
     except PeerError as error:
         raise relayed_error(error, next_hop.domain) from None
-    return rendezvous_point_get(row.id)
+
+
+def home_release(row: RendezvousPoint, peer: str) -> None:
+    """Have a peer end a replica of an RP of this domain to which it was invited; it has ended when this returns.
+
+    Raises ApplicationError: the refusal of the peer, which keeps the replica. A domain of an older version refuses always.
+    """
+    next_hop = next_hop_to(peer)
+    message = encode(ReleaseRequest(VERSION, row.id))
+    try:
+        call(next_hop.url, next_hop.domain, RELEASE_PATH, message, INVITE_S)
+    except PeerError as error:
+        raise relayed_error(error, next_hop.domain) from None
 
 
 def join_along(
@@ -151,8 +177,6 @@ def join_along(
         raise
     documents = documents_by_domain(answer.documents)
     try:
-        descriptor = descriptor_read(answer.descriptor)
-        document_take(documents, descriptor.home, str(descriptor.genesis["key"]), timezone.now())
         row = replica_make(
             rp=rp,
             principal=principal,
@@ -161,6 +185,8 @@ def join_along(
             history=wish,
             descriptor=answer.descriptor,
             admissions=answer.admissions,
+            homes=record_read(answer.homes),
+            domains=documents,
         )
     except BadStatement as error:
         misbehaviour_note("forged", carrier=next_hop.domain, rp=rp, detail=str(error))
@@ -186,7 +212,11 @@ def replica_renew(row: RendezvousPoint, lease_s: int | None, timeout_s: float = 
 def _renewed(rp: str, answer: JoinAnswer, next_hop: NextHop, joined_at: datetime) -> None:
     """Apply the answer to a join whose replica existed already. Raises Unavailable, NotFound."""
     refused = statements_accept(
-        rp, [answer.descriptor, *answer.admissions], carrier=next_hop.domain, domains=answer.documents
+        rp,
+        [answer.descriptor, *answer.admissions],
+        carrier=next_hop.domain,
+        domains=answer.documents,
+        homes=answer.homes,
     )
     if refused:
         raise Unavailable(f"The answer of {next_hop.domain} is invalid: {refused[0]}", retry_after_s=60)
@@ -198,7 +228,7 @@ def _renewed(rp: str, answer: JoinAnswer, next_hop: NextHop, joined_at: datetime
 
 def _ask(statement: Signed, next_hops: Sequence[NextHop], timeout_s: float = ASK_S) -> tuple[JoinAnswer, NextHop]:
     """Send a signed join along the first route that leads to an answer. Raises the last route's refusal."""
-    message = encode(JoinRequest(VERSION, statement, [own_document()], [config().domain]))
+    message = encode(JoinRequest(VERSION, statement, [own_document()], [config().domain], True))
     refusal: ApplicationError = Unavailable(
         "No peer that participates in the rendezvous point can be reached now. Try again later.", retry_after_s=30
     )

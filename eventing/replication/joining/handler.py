@@ -1,7 +1,7 @@
-"""Join handler: answers other domains' requests about replicas at /federation/v1/join, leave and invite (endpoints.py).
+"""Join handler: answers other domains' requests about replicas at /federation/v1/join, leave, invite and release (endpoints.py).
 
-A join or leave is admitted at the home and relayed elsewhere; an invitation is accepted if an administrator here trusts
-that peer with `host`. No relay can change anything; invalid statements are counted and not relayed.
+A join or leave is admitted at the home and relayed elsewhere; an invitation is accepted if the standing policy
+allows it. No relay can change anything; invalid statements are counted and not relayed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from django.utils import timezone
 from eventing.conf import config
 from eventing.core.container import per_process
 from eventing.core.errors import Conflict, Forbidden, InvalidRequest, NotFound, Unavailable
+from eventing.core.events.feeds import Feed
 from eventing.core.principals import Principal
 from eventing.core.signing import Signed
+from eventing.log import federated
+from eventing.log.watermarks import links_read
 from eventing.peering.rules.domain_documents import BadDocument
 from eventing.peering.rules.domain_documents import read as document_read
 from eventing.peering.selectors.domain_documents import domain_keys, domain_known
@@ -27,7 +30,7 @@ from eventing.peering.wire.client import PeerError
 from eventing.peering.wire.endpoints import Sender
 from eventing.peering.wire.messages import STATEMENTS_MAX, VERSION
 from eventing.replication.joining.announcements import link_participants, spread
-from eventing.replication.joining.client import join_along
+from eventing.replication.joining.client import join_along, replica_end
 from eventing.replication.joining.messages import (
     DONE,
     RELAYS_MAX,
@@ -35,6 +38,7 @@ from eventing.replication.joining.messages import (
     JoinAnswer,
     JoinRequest,
     LeaveRequest,
+    ReleaseRequest,
     decoded,
     encode,
 )
@@ -46,6 +50,7 @@ from eventing.replication.joining.next_hops import (
     relayed_error,
     towards_home,
 )
+from eventing.replication.ports import InvitationOffered, invitation_decide
 from eventing.replication.services.replica_admissions import replica_admit, unapproved_require
 from eventing.replication.services.replica_statements import (
     documents_by_domain,
@@ -54,6 +59,7 @@ from eventing.replication.services.replica_statements import (
     statements_of,
 )
 from eventing.rps.models import RendezvousPoint
+from eventing.rps.ports import subscriptions_ending_with
 from eventing.rps.rules.statements import BadStatement, Join, descriptor_read, is_descriptor, join_read, join_verified
 from eventing.rps.selectors.rendezvous_points import rp_live
 
@@ -79,10 +85,16 @@ def join(sender: Sender, body: bytes) -> bytes:
         _proven(request.join, request.documents, sender)
         with _waiting():
             return encode(_relay(row, request, wish))
+    if row.term and not request.terms:
+        raise Conflict(
+            f"The home of {wish.rp} has moved to {config().domain}, which the software of {sender.domain} does not support. "
+            "Upgrade it."
+        )
     _admit(request.join, request.documents, sender)
     link_participants(wish.rp)
     statements = statements_of(wish.rp)
-    return encode(JoinAnswer(VERSION, statements[0], statements[1:], [own_document(), *_others(wish.rp, wish.domain)]))
+    documents = [own_document(), *_others(wish.rp, wish.domain)]
+    return encode(JoinAnswer(VERSION, statements[0], statements[1:], documents, bytes(row.homes or b"")))
 
 
 def leave(sender: Sender, body: bytes) -> bytes:
@@ -109,14 +121,10 @@ def leave(sender: Sender, body: bytes) -> bytes:
 
 
 def invite(sender: Sender, body: bytes) -> bytes:
-    """Handle an invitation: join, if an administrator here trusts that peer with `host`."""
+    """Handle an invitation: join, if the standing policy accepts it (operations/placement)."""
     request = decoded(body, InviteRequest)
-    own = config().domain
-    if sender.peer is None or not sender.peer.host:
-        raise Forbidden(
-            f"{own} accepts no invitations from {sender.domain}. Its administrator can allow them: herald peer trust "
-            f"{sender.domain} --host"
-        )
+    if sender.peer is None:
+        raise Forbidden(f"{config().domain} accepts invitations from its peers only.")
     try:
         descriptor = descriptor_read(request.descriptor)
     except BadStatement as error:
@@ -125,11 +133,49 @@ def invite(sender: Sender, body: bytes) -> bytes:
         raise InvalidRequest("Only the home of a rendezvous point invites to it.")
     if rp_live(descriptor.rp) is not None:
         return DONE
-    # The replica is counted against the inviting domain's own quota, as if it were a principal here.
-    guest = Principal(sender.domain, sender.domain, False, float("inf"), {"sub": sender.domain}, local=False)
+    wanted = descriptor.history.get("max_bytes")
+    granted = invitation_decide(
+        InvitationOffered(sender.domain, descriptor.rp, sender.peer.host, wanted, request.events_per_s or None)
+    )
+    history = {} if wanted is not None and wanted <= granted else {"max_bytes": granted}
     with _waiting():
-        join_along(descriptor.rp, [NextHop(sender.domain, sender.peer.url)], guest, None, {})
+        join_along(descriptor.rp, [NextHop(sender.domain, sender.peer.url)], _guest(sender.domain), None, history)
     return DONE
+
+
+def release(sender: Sender, body: bytes) -> bytes:
+    """Handle the home's request to end a replica that it invited to: nothing may be lost with it. Raises NotFound, Conflict,
+    Unavailable."""
+    request = decoded(body, ReleaseRequest)
+    row = rp_live(request.rp)
+    guest = _guest(sender.domain)
+    if row is None or row.home != sender.domain:
+        raise NotFound(f"{config().domain} has no replica of {request.rp} of {sender.domain}.")
+    if row.creator != guest.identity:
+        raise Conflict(
+            "A principal of this domain requested the replica: it ends when that principal, or an administrator, says so."
+        )
+    durable = subscriptions_ending_with(row.id)
+    if durable:
+        raise Conflict(f"{durable} durable subscriptions here would end with the replica.")
+    if _unsent(row.id, sender.domain):
+        raise Unavailable("Events of this domain have not reached the home yet. Try again.", retry_after_s=5)
+    with _waiting():
+        replica_end(rp=row.id, principal=guest)
+    return DONE
+
+
+def _guest(home: str) -> Principal:
+    """Return the principal of a home that invites: the replica is counted against its own quota, as if it were a principal here."""
+    return Principal(home, home, False, float("inf"), {"sub": home}, local=False)
+
+
+def _unsent(rp: str, home: str) -> bool:
+    """Return whether the home lacks an event that was published here. Raises redis.RedisError."""
+    head = federated.heads([rp])[0]
+    if head is None or not head.own:
+        return False
+    return links_read(home, [rp])[rp].theirs.get(Feed(config().domain, head.epoch).key, 0) < head.own
 
 
 def _checked(statement: Signed, path: Sequence[str], sender: Sender) -> Join:
@@ -215,7 +261,8 @@ def _relay(row: RendezvousPoint, request: JoinRequest, wish: Join) -> JoinAnswer
     """At a replica: relay a join towards the home, and apply the answer. Raises HeraldError."""
     if len(request.path) >= RELAYS_MAX:
         raise Conflict(f"A join passes at most {RELAYS_MAX} domains. Peer with one that is nearer to the home.")
-    message = JoinRequest(VERSION, request.join, request.documents, [*request.path, config().domain])
+    path = [*request.path, config().domain]
+    message = JoinRequest(VERSION, request.join, request.documents, path, request.terms)
     data, next_hop = towards_home(row, JOIN_PATH, encode(message), request.path)
     try:
         answer = join_answer(data, next_hop)
@@ -226,12 +273,14 @@ def _relay(row: RendezvousPoint, request: JoinRequest, wish: Join) -> JoinAnswer
         [answer.descriptor, *answer.admissions],
         carrier=next_hop.domain,
         domains=[*answer.documents, *request.documents],
+        homes=answer.homes,
     )
     link_participants(row.id)
     known = documents_by_domain(answer.documents)
     more = [one for one in documents_for([row.id], wish.domain) if document_read(one).domain not in known]
     room = max(0, STATEMENTS_MAX - len(answer.documents))
-    return JoinAnswer(VERSION, answer.descriptor, answer.admissions, [*answer.documents, *more[:room]])
+    documents = [*answer.documents, *more[:room]]
+    return JoinAnswer(VERSION, answer.descriptor, answer.admissions, documents, answer.homes)
 
 
 def _ended(request: LeaveRequest, sender: Sender) -> None:

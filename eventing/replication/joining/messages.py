@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from eventing.core.decoding import Undecodable, msgpack_reader
 from eventing.core.signing import Signed
-from eventing.peering.wire.messages import BODY_BYTES_MAX, VERSION, BadMessage, Name, Statements, T
+from eventing.peering.wire.messages import BODY_BYTES_MAX, VERSION, BadMessage, Homes, Name, RpId, Statements, T
 
 RELAYS_MAX = 8  # domains that a join passes, the joining one first; a more distant domain must peer with a nearer one
 
@@ -25,21 +25,27 @@ class JoinRequest(msgspec.Struct, array_like=True):
         join: rps/rules/statements.py: Join.
         documents: the joining domain's document, in case the home does not know it.
         path: the domains that carried it, the joining one first, the sender last.
+        terms: whether the sender knows of terms of the home; a home of a later term than the first refuses others.
     """
 
     version: int
     join: Signed
     documents: Statements
     path: Path
+    terms: bool = False
 
 
 class JoinAnswer(msgspec.Struct, array_like=True):
-    """The home's statements about the RP, the joining domain's admission included, with the documents to verify them."""
+    """The home's statements about the RP, the joining domain's admission included, with the documents to verify them.
+
+    `homes`: as in RpPart (peering/wire/messages.py).
+    """
 
     version: int
     descriptor: Signed
     admissions: Statements
     documents: Statements
+    homes: Homes = b""
 
 
 class LeaveRequest(msgspec.Struct, array_like=True):
@@ -52,11 +58,23 @@ class LeaveRequest(msgspec.Struct, array_like=True):
 
 
 class InviteRequest(msgspec.Struct, array_like=True):
-    """The home's invitation of the receiver to hold a replica."""
+    """The home's invitation of the receiver to hold a replica.
+
+    Attributes:
+        events_per_s: events that the home expects there; 0: not stated, as by an older domain.
+    """
 
     version: int
     descriptor: Signed
     documents: Statements
+    events_per_s: Annotated[float, Meta(ge=0, le=1e9)] = 0.0
+
+
+class ReleaseRequest(msgspec.Struct, array_like=True):
+    """The home's request that the receiver ends a replica to which it was invited."""
+
+    version: int
+    rp: RpId
 
 
 encode = msgspec.msgpack.Encoder().encode

@@ -23,8 +23,8 @@ from eventing.replication.joining.messages import JoinAnswer, decoded
 from eventing.replication.selectors.replicas import links_of_rp
 from eventing.rps.models import RendezvousPoint
 
-JOIN_PATH, LEAVE_PATH, INVITE_PATH, EXCHANGE_PATH = (
-    f"/federation/v1/{name}" for name in ("join", "leave", "invite", "exchange")
+JOIN_PATH, LEAVE_PATH, INVITE_PATH, RELEASE_PATH, EXCHANGE_PATH = (
+    f"/federation/v1/{name}" for name in ("join", "leave", "invite", "release", "exchange")
 )
 ASK_S = 16.0  # for an answer to a join; each relay waits RELAY_S less, so that its refusal arrives in time
 RELAY_S = 1.5
@@ -128,4 +128,7 @@ def relayed_error(error: PeerError, domain: str) -> ApplicationError:
         kind = _REFUSALS.get(error.code, Forbidden)
         text = "".join(filter(str.isprintable, str(said)))[:500] if said else error.detail
         return kind(text if text.startswith("At ") else f"At {domain}: {text}", domain=domain)
+    if error.kind == "busy" and error.code == Unavailable.code and said:
+        text = "".join(filter(str.isprintable, str(said)))[:500]
+        return Unavailable(f"At {domain}: {text}", retry_after_s=error.retry_after_s or 10)
     return Unavailable(f"{domain}: {error.detail} Try again later.", retry_after_s=error.retry_after_s or 10)

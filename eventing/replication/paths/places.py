@@ -12,7 +12,7 @@ from eventing.core.events.feeds import Feed
 from eventing.core.ids import is_admin
 from eventing.core.seals.seals import seal_read
 from eventing.core.signing import Signed
-from eventing.log import federated
+from eventing.log import control, federated
 from eventing.log.federated import LogHead
 from eventing.log.ranges import LogEntry, range_after
 from eventing.log.scripts import OWN
@@ -51,8 +51,10 @@ def path_at(rp: str, place: Cursor | int) -> KnownPath:
     Raises InvalidCursor for a cursor of another epoch, NotFound for an event that is not held, and redis.RedisError.
     """
     head = _head(rp)
-    if isinstance(place, Cursor) and place.epoch != head.epoch:
-        raise InvalidCursor(f"The log's epoch is {head.epoch} now; use a cursor of an event in it.", epoch=head.epoch)
+    if isinstance(place, Cursor):
+        place = control.continued(rp, place, now := head.present)
+        if place.epoch != now:
+            raise InvalidCursor(f"The log's epoch is {now} now; use a cursor of an event in it.", epoch=now)
     offset = place.offset if isinstance(place, Cursor) else place
     entry = _entry(rp, offset)
     if entry is None:

@@ -178,11 +178,16 @@ class RegionUpkeep:
         """Begin, renew and end acquaintances as the links stand."""
         changes = 0
         linked = self._views.linked()
+        looked = self._members_at == now  # addresses are compared as often as members are read
         for name in sorted(linked):
-            row, record = rows.get(name), identity(name).record
+            row = rows.get(name)
+            lasts = row is not None and (row.expires_at - at).total_seconds() > LEASE_S / 2
+            if lasts and not looked:
+                continue
+            record = identity(name).record
             if record is None:
                 continue  # no candidate any more: the next look at the members ends the link
-            if row is not None and row.url == record.url and (row.expires_at - at).total_seconds() > LEASE_S / 2:
+            if row is not None and lasts and row.url == record.url:
                 continue
             if acquaintance_begin(name=name, record=record, reason=self._reason(name), now=at):
                 changes += row is None
@@ -191,6 +196,8 @@ class RegionUpkeep:
         ended = sorted(rows.keys() - linked)
         for name in ended:
             reason = self._views.reasons.pop(name, Reason.LEAVING)
+            if avoided().condemns(name):
+                reason = Reason.QUARANTINE
             why = ENDS.get(reason, AcquaintanceEnd.LINK if _identified(name) is not None else AcquaintanceEnd.IDENTITY)
             changes += acquaintances_end(names=[name], reason=why, now=at)
         for name in self._views.reasons.keys() - linked - rows.keys():

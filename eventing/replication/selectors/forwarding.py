@@ -33,12 +33,14 @@ class Participation:
         admitted: by origin, until when its seals are accepted; the home's always are.
         renewed_from: Unix seconds from which on arriving events renew the RP's lease; infinity for never, and elsewhere
             than at its home.
+        term: term of the home.
     """
 
     home: str = ""
     links: tuple[str, ...] = ()
     admitted: Mapping[str, datetime] = field(default_factory=dict)
     renewed_from: float = math.inf
+    term: int = 0
 
     def admits(self, origin: str, sealed_at: datetime, now: datetime) -> bool:
         """Return whether what `origin` sealed then is accepted: the home's always, others' while their admission was
@@ -105,20 +107,20 @@ def participations_forget() -> None:
 
 def _read(rps: list[str]) -> dict[str, Participation]:
     own = config().domain
-    columns = ("home", "expires_at", "asked_s", "renew_on_use")
-    homes = {rp: about for rp, *about in RendezvousPoint.objects.filter(id__in=rps).values_list("id", *columns)}
+    columns = ("home", "expires_at", "asked_s", "renew_on_use", "term")
+    homes = {rp: about for rp, *about in RendezvousPoint.objects.filter(id__among=rps).values_list("id", *columns)}
     links = links_of_rps(rps)
     admitted: dict[str, dict[str, datetime]] = {}
-    rows = ReplicaAdmission.objects.filter(rp__in=rps, revoked=False)
+    rows = ReplicaAdmission.objects.filter(rp__among=rps, revoked=False)
     for rp, domain, expires_at in rows.values_list("rp_id", "domain", "expires_at"):
         admitted.setdefault(rp, {})[domain] = expires_at
     acquainted = {row.name for row in acquaintances()}
     now = timezone.now()
     found = dict.fromkeys(rps, NOBODY)
-    for rp, (home, expires_at, asked_s, renew_on_use) in homes.items():
+    for rp, (home, expires_at, asked_s, renew_on_use, term) in homes.items():
         by_use = renew_on_use and not home
         renewed_from = renewed_by_use_from(expires_at, asked_s, config().lease_s_default) if by_use else math.inf
-        who = Participation(home or own, links.get(rp, ()), admitted.get(rp, {}), renewed_from)
+        who = Participation(home or own, links.get(rp, ()), admitted.get(rp, {}), renewed_from, term)
         found[rp] = replace(who, links=_admitted_links(who, acquainted, now)) if acquainted else who
     return found
 

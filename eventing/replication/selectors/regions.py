@@ -101,8 +101,9 @@ def vouched(pairs: Collection[tuple[str, str]], names: Mapping[str, Acquaintance
         if (rp, domain) in pairs:
             keys[rp, domain] = admission_read(unpacked(statement)).fingerprint
     homes = RendezvousPoint.objects.filter(id__in={rp for rp, _ in pairs}).exclude(home="")
-    for rp, home, genesis in homes.values_list("id", "home", "genesis"):
-        keys[rp, home] = str(genesis.get("key"))  # the home itself has no admission
+    for row in homes.only("genesis", "homes"):
+        term = row.home_term
+        keys[row.id, term.domain] = term.fingerprint  # the home itself has no admission
     return {pair for pair in pairs if keys.get(pair) == names[pair[1]].fingerprint}
 
 

@@ -39,7 +39,7 @@ def links_of_rps(rps: Iterable[str]) -> dict[str, tuple[str, ...]]:
     if not wanted:
         return {}
     found: dict[str, list[str]] = {}
-    for rp, peer in _live().filter(rp__in=wanted).order_by("peer").values_list("rp_id", "peer"):
+    for rp, peer in _live().filter(rp__among=wanted).order_by("peer").values_list("rp_id", "peer"):
         found.setdefault(rp, []).append(peer)
     return {rp: tuple(peers) for rp, peers in found.items()}
 
@@ -124,6 +124,12 @@ def participants(row: RendezvousPoint, now: datetime) -> list[Participant]:
     home = Participant(row.home or own, "" if row.home else config().base_url, "home", None)
     rows = ReplicaAdmission.objects.filter(rp=row.id, revoked=False, expires_at__gt=now).order_by("domain")
     return [home, *(Participant(it.domain, it.url, "replica", it.expires_at) for it in rows)]
+
+
+def participants_of(rp: str, now: datetime) -> list[Participant]:
+    """Return the participants of an RP by its id; none if this domain has no such RP."""
+    row = RendezvousPoint.objects.filter(id=rp).first()
+    return [] if row is None else participants(row, now)
 
 
 def ended(rp: str, *, now: datetime | None = None) -> ReplicaEnd | None:

@@ -16,7 +16,7 @@ def epoch_heads(rps: Sequence[str]) -> tuple[dict[str, dict[str, int]], dict[tup
     """
     found: dict[str, dict[str, int]] = {}
     digests: dict[tuple[str, str], bytes] = {}
-    rows = SealHead.objects.filter(rp__in=rps).order_by("id").values_list("rp", "epoch", "last", "digest")
+    rows = SealHead.objects.filter(rp__among=rps).order_by("id").values_list("rp", "epoch", "last", "digest")
     for rp, epoch, last, digest in rows:
         found.setdefault(rp, {})[epoch] = last
         digests[rp, epoch] = bytes(digest)

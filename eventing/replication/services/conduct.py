@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 
 from django.utils import timezone
 
@@ -57,15 +58,16 @@ class _Conduct:
             self._paced[peer, deed] = now
             return False
 
-    def note(self, key: Key, count: int, now: float) -> dict[Key, int]:
-        """Add to a count; return what is to be flushed."""
-        soon_s = FLUSH_S if key[2] is Deed.FIRST else FAULTS_S
+    def note(self, deed: Deed, peer: str, counts: Mapping[str, int], now: float) -> dict[Key, int]:
+        """Add to the counts of rendezvous points; return what is to be flushed."""
+        soon_s = FLUSH_S if deed is Deed.FIRST else FAULTS_S
         with self._lock:
-            if not self._counts:
-                self._flush_at = now + soon_s
-            self._flush_at = min(self._flush_at, now + soon_s)
-            if key in self._counts or len(self._counts) < HELD_MAX:
-                self._counts[key] = self._counts.get(key, 0) + count
+            held = self._counts
+            self._flush_at = min(self._flush_at, now + soon_s) if held else now + soon_s
+            for rp, count in counts.items():
+                key = (rp, peer, deed)
+                if key in held or len(held) < HELD_MAX:
+                    held[key] = held.get(key, 0) + count
         return self.due(now)
 
     def due(self, now: float) -> dict[Key, int]:
@@ -84,7 +86,13 @@ def conduct_note(deed: Deed, *, peer: str, rp: str = "", count: int = 1) -> None
     """Count a deed of a peer at a rendezvous point; empty: of the link as a whole."""
     now, conduct = time.monotonic(), _conduct()
     if peer and count and not (deed in PACED and conduct.paced(peer, deed, now)):
-        _flush(conduct.note((rp, peer, deed), count, now))
+        _flush(conduct.note(deed, peer, {rp: count}, now))
+
+
+def supplies_note(peer: str, counts: Mapping[str, int]) -> None:
+    """Count the events that a peer was the first to bring, by rendezvous point."""
+    if counts:
+        _flush(_conduct().note(Deed.FIRST, peer, counts, time.monotonic()))
 
 
 def conduct_flush() -> None:
@@ -98,6 +106,8 @@ def misbehaviour_conduct(kind: Kind, carrier: str, rp: str, count: int) -> None:
         conduct_note(Deed.INVALID, peer=carrier, rp=rp, count=count)
     elif kind in UNSUPPLIED:
         conduct_note(Deed.BROKEN_PROMISE, peer=carrier, rp=rp, count=count)
+    elif kind == "false-loss":
+        conduct_note(Deed.SLOW, peer=carrier, rp=rp, count=count)
     elif kind == "flapping":
         conduct_note(Deed.FLAPPING, peer=carrier, count=FLAPPING * count)
 

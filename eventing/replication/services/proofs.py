@@ -18,7 +18,7 @@ from eventing.core.ids import is_admin
 from eventing.core.seals import seals
 from eventing.core.seals.seals import Seal
 from eventing.core.signing import Signed
-from eventing.log import federated
+from eventing.log import control, federated
 from eventing.log.scripts import OWN
 from eventing.peering.selectors.domain_documents import domain_statement
 from eventing.peering.services.domain_documents import own_document
@@ -65,8 +65,10 @@ def event_proof(*, rp: str, place: Cursor | int) -> CheckedProof:
     state = federated.heads([rp])[0]
     if state is None:
         raise NotFound("There is no event at this place.")
-    if isinstance(place, Cursor) and place.epoch != state.epoch:
-        raise InvalidCursor(f"The log's epoch is {state.epoch} now; use a cursor of an event in it.", epoch=state.epoch)
+    if isinstance(place, Cursor):
+        place = control.continued(rp, place, now := state.present)
+        if place.epoch != now:
+            raise InvalidCursor(f"The log's epoch is {now} now; use a cursor of an event in it.", epoch=now)
     offset = place.offset if isinstance(place, Cursor) else place
     found = federated.feed_event_at(rp, offset)
     if found is None:

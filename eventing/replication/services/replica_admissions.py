@@ -30,8 +30,10 @@ from eventing.peering.selectors.domain_documents import domain_document
 from eventing.peering.selectors.identities import identity
 from eventing.peering.selectors.peers import peer_get, peers_active
 from eventing.replication.models import ReplicaAdmission, ReplicaLink
+from eventing.replication.selectors.home_records import domains_of_records
 from eventing.replication.services.withdrawals import withdrawal
 from eventing.rps.models import RendezvousPoint
+from eventing.rps.rules.home_terms import HomeRecord, record_domains
 from eventing.rps.rules.statements import (
     ADMISSIONS_MAX,
     Admission,
@@ -60,6 +62,8 @@ def may_replicate(row: RendezvousPoint, domain: str, *, named: bool = False) -> 
     peer = peer_get(domain)
     if peer is not None and peer.suspended:
         return False
+    if row.term and domain in record_domains(row.genesis, HomeRecord(row.home_record.hand_overs)):
+        return True  # a former home holds a replica
     identified = config().overlay != "peers" and identity(domain).verified
     if identified or (peer is not None and peer.active):
         who = Principal(domain, domain, False, float("inf"), {"iss": domain, "sub": domain}, local=False)
@@ -67,7 +71,7 @@ def may_replicate(row: RendezvousPoint, domain: str, *, named: bool = False) -> 
         who = ANONYMOUS
     else:
         return False  # not yet approved: an administrator here has not decided for it
-    rule = compile_policy(row.policy).decide(who)
+    rule = compile_policy(row.policy).seen_from(config().domain, row.authority).decide(who)
     return rule is not None and "replicate" in rule.allow and not (named and rule.issuer == ANYONE)
 
 
@@ -136,6 +140,7 @@ def replica_admit(
             _issued_at_ms(held, now),
             int(expires_at.timestamp() * 1000),
             publishes=True,
+            term=row.term,
         )
         _keep(row, admission, held, asked_at_ms=join.at_ms, now=now)
         _touched(row, outbox)
@@ -158,6 +163,21 @@ def replicas_reconsider(row: RendezvousPoint, outbox: Outbox) -> None:
             _end(row, held, outbox, "refused", publishes=False)
 
 
+def admission_withdraw(*, rp: str, domain: str, now: datetime | None = None) -> bool:
+    """Withdraw the admission of a domain that does not serve its replica; it is notified. Returns whether there was one.
+
+    Raises NotFound, Gone, Conflict.
+    """
+    now = now or timezone.now()
+    with change(now) as outbox:
+        row = _own(rp, now)
+        held = ReplicaAdmission.objects.filter(rp=row, domain=domain, revoked=False, expires_at__gt=now).first()
+        if held is not None:
+            _end(row, held, outbox, "refused", publishes=False)
+            outbox.act("replica.withdraw", None, "rp", rp, who=domain)
+    return held is not None
+
+
 def admissions_purge(*, now: datetime | None = None) -> int:
     """Delete admissions that expired long ago. Returns how many."""
     now = now or timezone.now()
@@ -171,6 +191,7 @@ def documents_purge(*, now: datetime | None = None) -> int:
     rows = rows.exclude(name__in=Peer.objects.values("name"))
     rows = rows.exclude(name__in=ReplicaAdmission.objects.values("domain"))
     rows = rows.exclude(name__in=RendezvousPoint.objects.exclude(home="").values("home"))
+    rows = rows.exclude(name__in=domains_of_records())
     return rows.delete()[0]
 
 
@@ -230,6 +251,7 @@ def _end(row: RendezvousPoint, held: ReplicaAdmission, outbox: Outbox, reason: s
         _issued_at_ms(held, outbox.now),
         int(outbox.now.timestamp() * 1000),
         publishes=publishes,
+        term=row.term,
     )
     _keep(row, admission, held, asked_at_ms=held.asked_at_ms, now=outbox.now)
     ReplicaLink.objects.filter(rp=row, peer=held.domain).delete()

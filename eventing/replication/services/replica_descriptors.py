@@ -99,9 +99,10 @@ def _within_room(row: RendezvousPoint, bounds: HistoryBounds) -> HistoryBounds:
 def _ack_here(text: str) -> str:
     """Return the home's acknowledgement level, or `stored` if the Redis here has not enough replicas for it."""
     ack = Ack.parse(text)
-    if not ack.replicas:
+    needed = max(1, config().redis_replicas) if ack.all else ack.replicas
+    if not needed:
         return text
     try:
-        return text if control.replicas_connected() >= ack.replicas else "stored"
+        return text if control.replicas_connected() >= needed else "stored"
     except RedisError:
         return "stored"

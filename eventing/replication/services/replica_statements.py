@@ -30,19 +30,24 @@ from eventing.peering.selectors.domain_documents import domain_document, domain_
 from eventing.peering.services.domain_documents import document_accept
 from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.replication.models import ReplicaAdmission, ReplicaLink
+from eventing.replication.selectors.home_records import domains_of_records
 from eventing.replication.selectors.replicas import admissions_of
+from eventing.replication.services.homes import record_accept
 from eventing.replication.services.replica_descriptors import descriptor_apply, lease_apply
 from eventing.replication.services.withdrawals import withdrawal
 from eventing.rps.models import RendezvousPoint
+from eventing.rps.rules.home_terms import KeysOf, record_read
 from eventing.rps.rules.statements import (
     ADMISSIONS_MAX,
     Admission,
     BadStatement,
+    DescriptorStatement,
     Keys,
     StatementOrder,
     admission_read,
     admission_verified,
     descriptor_order,
+    descriptor_read,
     descriptor_verified,
     is_descriptor,
     packed,
@@ -59,10 +64,19 @@ DOCUMENTS_MAX = 64  # in one message (wire.STATEMENTS_MAX)
 
 
 class PendingStatements(NamedTuple):
-    """Statements that a peer has not acknowledged, and the count to record when it has."""
+    """Statements that a peer has not acknowledged, and the count to record when it has.
+
+    Attributes:
+        homes: the record of hand-overs and succession plans, as stored; empty for none.
+        awaits_term: whether the statements are sent once the peer has stated that it knows of terms: older software
+            would take the statements of a later term for forged ones.
+    """
 
     version: int
     statements: list[Signed]
+    properties: list[Signed] = []
+    homes: bytes = b""
+    awaits_term: bool = False
 
 
 def statements_of(rp: str) -> list[Signed]:
@@ -76,15 +90,29 @@ def statements_of(rp: str) -> list[Signed]:
 
 def statements_pending(peer: str, rps: Iterable[str]) -> dict[str, PendingStatements]:
     """Return those RPs, with statements, whose statements the peer has not acknowledged. One query if there are none."""
-    links = ReplicaLink.objects.filter(peer=peer, rp__in=list(rps)).exclude(told=F("rp__statements"))
-    counts = dict(links.values_list("rp_id", "rp__statements"))
-    return {rp: PendingStatements(count, statements_of(rp)) for rp, count in counts.items()}
+    links = ReplicaLink.objects.filter(peer=peer, rp__among=list(rps)).exclude(told=F("rp__statements"))
+    return {link.rp_id: _pending(link) for link in links.select_related("rp")}
+
+
+def _pending(link: ReplicaLink) -> PendingStatements:
+    row = link.rp
+    homes = bytes(row.homes or b"")
+    if row.term and link.term < 0:
+        return PendingStatements(row.statements, [], [], homes, awaits_term=True)
+    stated = row.property_statement
+    properties = [] if stated is None else [unpacked(stated)]
+    return PendingStatements(row.statements, statements_of(row.id), properties, homes)
 
 
 def statements_acknowledged(peer: str, told: Mapping[str, int]) -> None:
     """Record that the peer has acknowledged the statements of these RPs, by the counts of `PendingStatements`."""
     for rp, version in told.items():
         ReplicaLink.objects.filter(peer=peer, rp=rp).update(told=version)
+
+
+def term_stated(peer: str, rp: str, term: int) -> None:
+    """Record the term of the RP's home that the peer states, -1 for none."""
+    ReplicaLink.objects.filter(peer=peer, rp=rp).exclude(term=term).update(term=term)
 
 
 def links_pending(limit: int = 1000) -> list[tuple[str, str]]:
@@ -101,11 +129,20 @@ def documents_for(rps: Iterable[str], peer: str = "") -> list[Signed]:
     homes = RendezvousPoint.objects.filter(id__in=wanted).values_list("home", flat=True)
     admitted = ReplicaAdmission.objects.filter(rp__in=wanted, revoked=False).values_list("domain", flat=True)
     names = {home or config().domain for home in homes} | set(admitted)
-    return domain_statements(sorted(names - {peer}))[:DOCUMENTS_MAX]
+    first = domains_of_records(wanted)  # without these the others are not verified
+    return domain_statements([name for name in [*first, *sorted(names.difference(first))] if name != peer])[
+        :DOCUMENTS_MAX
+    ]
 
 
 def statements_accept(
-    rp: str, statements: Sequence[Signed], *, carrier: str, domains: Sequence[Signed] = (), now: datetime | None = None
+    rp: str,
+    statements: Sequence[Signed],
+    *,
+    carrier: str,
+    domains: Sequence[Signed] = (),
+    homes: bytes = b"",
+    now: datetime | None = None,
 ) -> list[str]:
     """Accept valid statements that are newer than the held ones. Invalid ones are refused and counted against the
     carrier, without effect.
@@ -114,6 +151,7 @@ def statements_accept(
         rp: an RP that this domain participates in; for any other nothing is accepted.
         carrier: the peer that delivered them.
         domains: documents from the request: those of the home and of domains that it admits are trusted through it.
+        homes: the record of hand-overs of the home (rps/rules/home_terms.py), which is judged first; empty for none.
 
     Returns one sentence for each refused statement.
     """
@@ -121,21 +159,30 @@ def statements_accept(
     refused: list[str] = []
     home = ""
     statements = _unknown(rp, statements)
-    if not statements:
+    if not statements and (not homes or _record_held(rp, homes)):
         return refused
     contradicted = False
     with change(now) as outbox:
         row = RendezvousPoint.objects.select_for_update().filter(id=rp).first()
         if row is None or row.descriptor is None:
             return refused  # this domain does not participate
+        documents = documents_by_domain(domains)
+        changed = False
+        if homes:
+            try:
+                changed = record_accept(row, record_read(homes), keys_by(documents, now), outbox, carrier=carrier)
+            except BadStatement as error:
+                refused.append(str(error))
         if not row.home:
             _own_seen(row, statements, outbox)
-            return refused
-        home = row.home
-        documents = documents_by_domain(domains)
-        document_take(documents, home, str(row.genesis["key"]), now)
+            if changed:
+                row.statements += 1
+                row.save()
+                outbox.announce(rp, to_peers=True)
+            statements = []
+        home = row.home or config().domain
+        document_take(documents, home, row.home_term.fingerprint, now)
         keys = domain_keys(home)
-        changed = False
         for statement in statements:
             try:
                 if is_descriptor(statement):
@@ -148,10 +195,10 @@ def statements_accept(
             if _is_gone(row):  # the accepted statement ended the RP
                 changed = False
                 break
-        if changed:
+        if changed and row.home:
             row.statements += 1
             row.save()
-            outbox.announce(rp)
+            outbox.announce(rp, to_peers=bool(homes))
     for sentence in refused:
         misbehaviour_note("forged", carrier=carrier, origin=home, rp=rp, detail=sentence)
     if contradicted:
@@ -214,6 +261,22 @@ def document_take(documents: Mapping[str, Signed], domain: str, fingerprint: str
         logger.info("The domain document of %s is not accepted: %s", domain, error)
 
 
+def keys_by(documents: Mapping[str, Signed], now: datetime) -> KeysOf:
+    """Return the keys of the domains that a record names, with their documents from the request where newer."""
+
+    def keys(domain: str, fingerprint: str) -> Keys:
+        document_take(documents, domain, fingerprint, now)
+        found = domain_keys(domain)
+        return found if next(iter(found), "") == fingerprint else {}
+
+    return keys
+
+
+def _record_held(rp: str, homes: bytes) -> bool:
+    held = RendezvousPoint.objects.filter(id=rp).values_list("homes", flat=True).first()
+    return held is not None and bytes(held) == homes
+
+
 def _unknown(rp: str, statements: Sequence[Signed]) -> list[Signed]:
     """Return the statements that are not held already; nearly always none, which costs two reads and no transaction."""
     held = {bytes(one) for one in ReplicaAdmission.objects.filter(rp=rp).values_list("statement", flat=True)}
@@ -232,7 +295,7 @@ def _own_seen(row: RendezvousPoint, statements: Sequence[Signed], outbox: Outbox
         if not is_descriptor(statement):
             continue
         try:
-            said = descriptor_verified(statement, keys)
+            said = _descriptor_verified(row, statement, keys)
         except BadStatement:
             continue
         differs = row.descriptor is not None and statement.payload != unpacked(row.descriptor).payload
@@ -248,10 +311,22 @@ def _own_seen(row: RendezvousPoint, statements: Sequence[Signed], outbox: Outbox
             )
 
 
+def _other_term(row: RendezvousPoint, statement: Signed) -> bool:
+    """Return whether a descriptor is of a former home, or of one whose hand-over is not known here yet."""
+    return descriptor_read(statement).term != row.term
+
+
+def _descriptor_verified(row: RendezvousPoint, statement: Signed, keys: Keys) -> DescriptorStatement:
+    term = row.home_term
+    return descriptor_verified(statement, keys, term=term.term, home=term.domain, fingerprint=term.fingerprint)
+
+
 def _contradicts(row: RendezvousPoint, statement: Signed, keys: Keys) -> bool:
     """Return whether the home signed a different descriptor of the held version. Raises BadStatement."""
     held = unpacked(row.descriptor or b"")
-    if statement.payload == held.payload or descriptor_verified(statement, keys).rp != row.id:
+    if statement.payload == held.payload or _other_term(row, statement):
+        return False
+    if _descriptor_verified(row, statement, keys).rp != row.id:
         return False
     return descriptor_order(statement, held) is StatementOrder.CONTRADICTS
 
@@ -260,9 +335,9 @@ def _descriptor(row: RendezvousPoint, statement: Signed, keys: Keys, outbox: Out
     """Accept a descriptor if it is newer; return whether it was. A home that sends an older one is sent the held one."""
     assert row.descriptor is not None  # noqa: S101 - the caller looked
     held = unpacked(row.descriptor)
-    if statement.payload == held.payload:
+    if statement.payload == held.payload or _other_term(row, statement):
         return False
-    descriptor = descriptor_verified(statement, keys)
+    descriptor = _descriptor_verified(row, statement, keys)
     if descriptor.rp != row.id:
         raise BadStatement("The descriptor is of another rendezvous point.")
     if not preferred(statement, held):
@@ -290,10 +365,12 @@ def _admission(
 ) -> bool:
     """Accept an admission if it is newer; return whether it was."""
     claimed = admission_read(statement)
-    held = ReplicaAdmission.objects.filter(rp=row, domain=claimed.domain).first()
-    if held is not None and held.issued_at_ms >= claimed.issued_at_ms:
+    if claimed.term != row.term:
         return False
-    admission = admission_verified(statement, keys, rp=row.id, home=row.home)
+    held = ReplicaAdmission.objects.filter(rp=row, domain=claimed.domain).first()
+    if held is not None and (_term_of(held), held.issued_at_ms) >= (claimed.term, claimed.issued_at_ms):
+        return False
+    admission = admission_verified(statement, keys, rp=row.id, home=row.home, term=row.term)
     if held is None and ReplicaAdmission.objects.filter(rp=row).count() >= ADMISSIONS_MAX:
         _make_place(row)
     admission_store(row, admission, statement, held, outbox.now)
@@ -306,6 +383,10 @@ def _admission(
         outbox.lease_event(events.LEASE_RENEWED, row)
     _admission_tell(row, admission, held, outbox)
     return True
+
+
+def _term_of(held: ReplicaAdmission) -> int:
+    return admission_read(unpacked(held.statement)).term
 
 
 def _admission_tell(row: RendezvousPoint, admission: Admission, held: ReplicaAdmission | None, outbox: Outbox) -> None:

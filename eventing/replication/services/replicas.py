@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from django.db.models import F, Window
 from django.db.models.functions import RowNumber
@@ -28,15 +29,18 @@ from eventing.log import control
 from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
 from eventing.peering.selectors.domain_documents import domain_keys
+from eventing.replication.models import HomeConsent
 from eventing.replication.services.replica_descriptors import bounds_here, descriptor_apply, lease_apply, renewal_failed
 from eventing.replication.services.replica_ends import end_forget
-from eventing.replication.services.replica_statements import admission_store, issuers_keep, replica_remove
+from eventing.replication.services.replica_statements import admission_store, issuers_keep, keys_by, replica_remove
 from eventing.rps.models import RendezvousPoint
+from eventing.rps.rules.home_terms import NO_RECORD, HomeRecord, KeysOf, record_packed, record_verify
 from eventing.rps.rules.statements import (
     Admission,
     BadStatement,
     DescriptorStatement,
     Join,
+    admission_read,
     admission_verified,
     descriptor_read,
     descriptor_verified,
@@ -91,6 +95,8 @@ def replica_make(
     history: Mapping[str, int | None],
     descriptor: Signed,
     admissions: Sequence[Signed],
+    homes: HomeRecord = NO_RECORD,
+    domains: Mapping[str, Signed] = MappingProxyType({}),
     now: datetime | None = None,
 ) -> RendezvousPoint:
     """Create the replica from the home's statements, or refuse as a whole.
@@ -101,12 +107,13 @@ def replica_make(
         lease_s: the lease requested from the home.
         history: most history to keep, checked by `history_wish`.
         descriptor, admissions: the home's statements, this domain's among the admissions; the home's document is known.
+        homes, domains: the record of hand-overs, and the documents from the answer that may verify it.
 
     Raises Conflict (it exists already, or the RP has ended), InvalidRequest (invalid statements), QuotaExceeded, and
     redis.RedisError before anything is created when the data plane cannot be reached.
     """
     now = now or timezone.now()
-    said, admitted = _read(rp, descriptor, admissions)
+    said, admitted = _read(rp, descriptor, admissions, homes, keys_by(domains, now))
     own = next((one for one, _ in admitted if one.domain == config().domain), None)
     if own is None or not own.publishes or _moment(own.expires_at_ms) <= now:
         raise InvalidRequest(
@@ -123,6 +130,8 @@ def replica_make(
         changed_at=now,
         trimmed_at=now,
         statements=1,
+        term=said.term,
+        homes=None if homes == NO_RECORD else record_packed(homes),
     )
     row.bounds_set(bounds_here(said.history, history))
     control.log_states([rp])  # the data plane answers
@@ -168,6 +177,8 @@ def replica_leave(*, rp: str, principal: Principal, now: datetime | None = None)
         asked_for = principal.identity == row.creator and principal.permits("administer", rp, row.name or "")
         if not asked_for and not descriptor_of(row).allows(principal, "administer"):
             raise Forbidden("Ending a replica is for the principal that requested it and for administrators.")
+        if HomeConsent.objects.filter(rp=rp, until__gt=now).exists():
+            raise Conflict(f"This domain has just agreed to become the home of {rp}. Try again in a minute.")
         outbox.act("replica.leave", principal, "rp", rp, home=row.home)
         replica_remove(row, outbox, "left")
         row.id = rp
@@ -197,18 +208,21 @@ def renewal_note_failed(*, rp: str, now: datetime | None = None) -> bool:
 
 
 def _read(
-    rp: str, descriptor: Signed, admissions: Sequence[Signed]
+    rp: str, descriptor: Signed, admissions: Sequence[Signed], homes: HomeRecord, keys_of: KeysOf
 ) -> tuple[DescriptorStatement, list[tuple[Admission, Signed]]]:
     """Return the home's statements, verified. Raises InvalidRequest, Conflict for an RP that has ended."""
     try:
-        home = descriptor_read(descriptor).home
-        keys = domain_keys(home)
+        claimed = descriptor_read(descriptor)
+        if claimed.rp != rp:
+            raise BadStatement("The answer is about another rendezvous point.")
+        present = record_verify(rp, claimed.genesis, homes, keys_of)
+        home = present.domain
+        keys = keys_of(home, present.fingerprint) or domain_keys(home)
         if not keys:
             raise InvalidRequest(f"The domain {home} is not known here. Peer with it, or add its domain document.")
-        said = descriptor_verified(descriptor, keys)
-        if said.rp != rp:
-            raise BadStatement("The answer is about another rendezvous point.")
-        admitted = [(admission_verified(one, keys, rp=rp, home=home), one) for one in admissions]
+        said = descriptor_verified(descriptor, keys, term=present.term, home=home, fingerprint=present.fingerprint)
+        some = [one for one in admissions if admission_read(one).term == present.term]
+        admitted = [(admission_verified(one, keys, rp=rp, home=home, term=present.term), one) for one in some]
     except BadStatement as error:
         raise InvalidRequest(f"The answer is invalid: {error}") from None
     if said.ended:

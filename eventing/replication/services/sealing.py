@@ -15,7 +15,7 @@ one. A domain whose SQL was restored as well learns it from a peer that sends an
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ from eventing.core.decoding import msgpack_reader
 from eventing.core.events.feeds import Feed
 from eventing.core.ids import is_admin
 from eventing.core.seals import seals
-from eventing.core.seals.heads import head_of
+from eventing.core.seals.heads import HEAD_BYTES
 from eventing.core.seals.seal_heads import same_events, verdict
 from eventing.core.seals.seals import BadSeal
 from eventing.core.signing import Signed
@@ -51,7 +51,9 @@ from eventing.telemetry import metrics
 
 # One fsync for all of them.
 RPS_AT_ONCE = 500  # bound: RPs sealed in one transaction; the others are in the next transaction
-READ_AT_ONCE = 32  # RPs whose events are in memory at once: 32 MiB at most, in fact far less
+READ_AT_ONCE = (
+    32  # RPs whose events are in memory at once: 32 MiB at most, in fact far less; more where these cannot have more
+)
 CHECKED_AT_ONCE = 500  # logs compared with their heads in one round trip
 KEPT_DAYS = 30  # heads of a removed RP
 PURGE_BATCH = 5000
@@ -61,7 +63,7 @@ FRESH_BYTES_MAX = 1024 * 1024
 ROUNDS_MAX = 10_000  # rounds of RUN_EVENTS_MAX events each; more than any history holds
 _HEAD_UPDATE = (
     f"UPDATE {SealHead._meta.db_table} SET last = %s, digest = %s, statement = %s, leaves = %s, sealed_at = %s "  # noqa: S608
-    "WHERE rp = %s AND epoch = %s"
+    "WHERE rp = %s AND epoch = %s AND last = %s AND digest = %s"
 )
 _encode = msgspec.msgpack.Encoder().encode
 _signed = msgpack_reader(Signed)
@@ -129,8 +131,9 @@ def seals_next(rps: Iterable[str]) -> SealedNext:
         todo = [rp for rp in todo if rp not in waiting]
         heads |= check.states
         if todo:
-            done = _seal_next(todo, check.digests, fresh)
-            heads |= {run.rp: heads[run.rp]._replace(sealed=run.last, own_head=head_of(run.statement)) for run in done}
+            done = _seal_next(todo, check.states, check.digests, fresh)
+            for run in done:
+                heads[run.rp] = heads[run.rp]._replace(sealed=run.last, own_head=run.digest[:HEAD_BYTES])
         more += [rp for rp in todo if heads[rp].own > heads[rp].sealed]
     return SealedNext(heads, more, fresh.runs)
 
@@ -264,7 +267,7 @@ class _Draft(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """A sealed run that is not in SQL yet, with the members of its draft."""
+    """A sealed run that is not in SQL yet, with the members of its draft, the digest of its seal and the seal as it is stored."""
 
     rp: str
     epoch: str
@@ -276,6 +279,8 @@ class _Run(NamedTuple):
     o: int
     z: int
     statement: Signed
+    digest: bytes
+    packed: bytes
 
 
 class _Fresh:
@@ -300,21 +305,25 @@ class _Fresh:
             self.runs[run.rp] = StoredRun(seal.feed_key, run.first, run.last, seal.seal, b"", events, ())
 
 
-def _seal_next(rps: Sequence[str], digests: Mapping[tuple[str, str], bytes], fresh: _Fresh) -> list[_Run]:
+def _seal_next(
+    rps: Sequence[str], heads: Mapping[str, LogHead], digests: Mapping[tuple[str, str], bytes], fresh: _Fresh
+) -> list[_Run]:
     """Seal the next run of each RP; return those that are stored. If another process seals the same, one of them
     succeeds.
     """
     key = _private_key()
     now = timezone.now()  # after the key began: a seal from before its window is no seal
     drafts: list[_Draft] = []
-    for begin in range(0, len(rps), READ_AT_ONCE):
-        some = rps[begin : begin + READ_AT_ONCE]
+    for some in _batches(rps, heads):
         for rp, own in zip(some, federated_bulk.unsealed_all(some), strict=True):
             if own is not None and own.events:
                 drafts.append(_draft(rp, own, digests, now))
                 fresh.note(rp, own)
     statements = signing.sign_all(signing.SEAL, [draft.payload for draft in drafts], key)
-    runs = [_Run(*draft[:-1], statement) for draft, statement in zip(drafts, statements, strict=True)]
+    runs = [
+        _Run(*draft[:-1], statement, seals.digest(statement), _encode(statement))
+        for draft, statement in zip(drafts, statements, strict=True)
+    ]
     won = _heads_moved(runs, now)
     own_seals = [_own_seal(run) for run in won]
     found = zip(won, own_seals, federated_bulk.seals_keep(own_seals), strict=True)
@@ -325,6 +334,22 @@ def _seal_next(rps: Sequence[str], digests: Mapping[tuple[str, str], bytes], fre
             fresh.kept(run, seal)
     metrics.SEALS.inc(len(done))
     return done
+
+
+def _batches(rps: Sequence[str], heads: Mapping[str, LogHead]) -> Iterator[list[str]]:
+    """Divide RPs so that the unsealed events of a part have at most the bytes of READ_AT_ONCE runs."""
+    some: list[str] = []
+    room = READ_AT_ONCE * seals.RUN_BYTES_MAX
+    for rp in rps:
+        head = heads[rp]
+        size = min((head.own - head.sealed) * config().event_bytes_max, seals.RUN_BYTES_MAX)
+        if some and size > room:
+            yield some
+            some, room = [], READ_AT_ONCE * seals.RUN_BYTES_MAX
+        some.append(rp)
+        room -= size
+    if some:
+        yield some
 
 
 def _draft(rp: str, own: Unsealed, digests: Mapping[tuple[str, str], bytes], now: datetime) -> _Draft:
@@ -343,47 +368,38 @@ def _draft(rp: str, own: Unsealed, digests: Mapping[tuple[str, str], bytes], now
 
 
 def _heads_moved(runs: Sequence[_Run], now: datetime) -> list[_Run]:
-    """Move the heads in SQL, in one transaction; return the runs whose seal is the head now, the others were late."""
+    """Move the heads in SQL, in one transaction; return the runs whose seal is the head now, the others were late.
+
+    Every process takes the rows in one order, so that none waits for another that waits for it.
+    """
+    ordered = sorted(runs, key=lambda run: (run.rp, run.epoch))
+    new = [_row(run, now) for run in ordered if not run.previous and not run.after]
+    old = [run for run in ordered if run.previous or run.after]
     with transaction.atomic():
-        rows = SealHead.objects.select_for_update().filter(rp__in=[run.rp for run in runs]).order_by("id")
-        held = {
-            (rp, epoch): (last, bytes(digest))
-            for rp, epoch, last, digest in rows.values_list("rp", "epoch", "last", "digest")
-        }
-        new: list[SealHead] = []
-        moved: list[_Run] = []
-        done: list[_Run] = []
-        for run in runs:
-            row = held.get((run.rp, run.epoch))
-            if row is None and not run.previous and not run.after:
-                new.append(_row(run, now))
-            elif row == (run.after, run.previous):
-                moved.append(run)
-            else:
-                continue
-            done.append(run)
-        SealHead.objects.bulk_create(new, ignore_conflicts=True)  # the first writer prevails, see below
-        _heads_update(moved, now)
-    if not new:
-        return done
-    rows = SealHead.objects.filter(rp__in=[row.rp for row in new])
-    won = {(rp, epoch): bytes(digest) for rp, epoch, digest in rows.values_list("rp", "epoch", "digest")}
-    return [run for run in done if run.previous or won.get((run.rp, run.epoch)) == seals.digest(run.statement)]
+        if new:
+            SealHead.objects.bulk_create(new, ignore_conflicts=True)  # the first writer prevails
+        if _heads_update(old, now) == len(old) and not new:
+            return list(runs)
+        rows = SealHead.objects.filter(rp__among=[run.rp for run in runs])
+        won = {(rp, epoch): bytes(digest) for rp, epoch, digest in rows.values_list("rp", "epoch", "digest")}
+    return [run for run in runs if won.get((run.rp, run.epoch)) == run.digest]
 
 
-def _heads_update(runs: Sequence[_Run], now: datetime) -> None:
-    """Write heads whose rows exist and are locked, by one prepared statement: the ORM, which makes an object and an
-    expression of every value, costs as much as reading, signing and storing the runs.
+def _heads_update(runs: Sequence[_Run], now: datetime) -> int:
+    """Write the heads that are still the seals before these, by one prepared statement; return how many there were.
+
+    The ORM, which makes an object and an expression of every value, costs as much as reading, signing and storing the runs.
     """
     if not runs:
-        return
+        return 0
     sealed_at = connection.ops.adapt_datetimefield_value(now)
     values = [
-        (run.last, seals.digest(run.statement), _encode(run.statement), run.leaves, sealed_at, run.rp, run.epoch)
+        (run.last, run.digest, run.packed, run.leaves, sealed_at, run.rp, run.epoch, run.after, run.previous)
         for run in runs
     ]
     with connection.cursor() as cursor:
         cursor.executemany(_HEAD_UPDATE, values)
+        return int(cursor.rowcount)
 
 
 def _row(run: _Run, now: datetime) -> SealHead:
@@ -391,16 +407,16 @@ def _row(run: _Run, now: datetime) -> SealHead:
         rp=run.rp,
         epoch=run.epoch,
         last=run.last,
-        digest=seals.digest(run.statement),
-        statement=_encode(run.statement),
+        digest=run.digest,
+        statement=run.packed,
         leaves=run.leaves,
         sealed_at=now,
     )
 
 
 def _own_seal(run: _Run) -> OwnSeal:
-    key, seal = own_feed(run.epoch).key, _encode(run.statement)
-    return OwnSeal(run.rp, key, run.first, run.last, seal, run.leaves, run.o, run.z, run.epoch, head_of(run.statement))
+    key = own_feed(run.epoch).key
+    return OwnSeal(run.rp, key, run.first, run.last, run.packed, run.leaves, run.o, run.z, run.epoch, run.digest)
 
 
 def _adopted(rp: str, state: LogHead) -> bool:
@@ -445,7 +461,20 @@ def _finished(rp: str, state: LogHead) -> bool:
     if not same_events(seal, leaves, held.lost, held.events):
         now = federated.heads([rp])[0]  # another process may have stored it between the two reads
         return now is None or (now.epoch, now.sealed) != (state.epoch, state.sealed)
-    run = _Run(rp, row.epoch, held.first - 1, seal.first, seal.last, leaves, seal.previous, held.o, held.z, statement)
+    run = _Run(
+        rp,
+        row.epoch,
+        held.first - 1,
+        seal.first,
+        seal.last,
+        leaves,
+        seal.previous,
+        held.o,
+        held.z,
+        statement,
+        seals.digest(statement),
+        bytes(row.statement),
+    )
     return federated_bulk.seals_keep([_own_seal(run)])[0] or federated.heads([rp])[0] != state
 
 

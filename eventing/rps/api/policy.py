@@ -11,6 +11,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from eventing.access.api.fields import PolicyField
 from eventing.access.rules.tokens import CLAIMS_MAX, TOKEN_CHARS_MAX
 from eventing.access.verification.verifier import verifier
 from eventing.core.principals import ANONYMOUS, OPERATIONS, Principal
@@ -57,6 +58,9 @@ class PolicyQuestionSerializer(StrictObject):
         help_text="The bearer's token; it is verified, not stored.",
     )
     claims = Claims(required=False, allow_null=True, help_text="Claims as if signed by their issuer, `iss`.")
+    policy = PolicyField(
+        required=False, allow_null=True, help_text="Unsaved policy that decides instead of the rendezvous point's own."
+    )
 
     def validate(self, attrs: Any) -> Any:
         """Require token or claims, not both."""
@@ -71,7 +75,7 @@ class PolicyExplanationView(View):
     @extend_schema(
         operation_id="rps_policy_explain",
         summary="Explain a policy's decision",
-        description="Requires `administer`; every bearer may ask about its own token. Without token and claims the question is about a stranger without a token.",
+        description="Requires `administer`; every bearer may ask about its own token. Without token and claims the question is about a stranger without a token. With `policy` that policy decides, and nothing is saved.",
         parameters=[docs.REFERENCE_BEFORE_ACTION],
         request=PolicyQuestionSerializer,
         responses={200: PolicyExplanationAnswer},
@@ -82,6 +86,11 @@ class PolicyExplanationView(View):
                 request_only=True,
             ),
             OpenApiExample("Is a stranger admitted?", value={"operation": "describe"}, request_only=True),
+            OpenApiExample(
+                "Would a policy admit a stranger?",
+                value={"operation": "subscribe", "policy": [{"issuer": "anyone", "allow": ["describe", "subscribe"]}]},
+                request_only=True,
+            ),
         ],
     )
     def post(self, request: Request, reference: str) -> Response:
@@ -100,6 +109,7 @@ class PolicyExplanationView(View):
             operation=asked["operation"],
             bearer=bearer,
             own=token is not None and _same(token, request.auth),
+            draft=asked.get("policy"),
         )
         return Response(explanation, headers={"Cache-Control": "no-store"})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -19,6 +19,7 @@ from eventing.rest.idempotency_records import IdempotencyClaim
 from eventing.rest.shapes import RenewalAnswer
 from eventing.rps.api import representations
 from eventing.rps.api.requests import RendezvousPointChangeSerializer, RendezvousPointCreationSerializer
+from eventing.rps.models import REASON_CHARS_MAX
 from eventing.rps.ports import discovery_field
 from eventing.rps.selectors.descriptors import descriptor_get, descriptor_of
 from eventing.rps.selectors.rendezvous_point_lists import rendezvous_points_listed_by
@@ -31,6 +32,10 @@ from eventing.rps.services.rendezvous_points import (
     rendezvous_point_update,
 )
 from eventing.rps.shapes import RendezvousPointAnswer, RendezvousPointPage
+
+REASON = OpenApiParameter(
+    "reason", {"type": "string", "maxLength": REASON_CHARS_MAX}, description="Recorded in the audit."
+)
 
 
 class RendezvousPointsView(View):
@@ -135,12 +140,17 @@ class RendezvousPointView(View):
         operation_id="rps_delete",
         summary="Delete a rendezvous point",
         description="Its history and its subscriptions are deleted with it.",
-        parameters=[docs.REFERENCE, docs.IF_MATCH],
+        parameters=[docs.REFERENCE, docs.IF_MATCH, REASON],
         responses={204: None},
     )
     def delete(self, request: Request, reference: str) -> Response:
         """Delete the RP."""
-        rendezvous_point_delete(reference=reference, principal=self.principal, tags=self.expected_tags())
+        rendezvous_point_delete(
+            reference=reference,
+            principal=self.principal,
+            tags=self.expected_tags(),
+            reason=self.query("reason") or "",
+        )
         return Response(status=204)
 
 

@@ -14,8 +14,9 @@ from eventing.rest.shapes import HistoryAnswer, LeaseAnswer
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.ports import lease_notice, replicas_shown
 from eventing.rps.rules.descriptor import Descriptor
+from eventing.rps.rules.home_terms import plan_in_force
 from eventing.rps.selectors.event_data import paused_data
-from eventing.rps.shapes import RendezvousPointAnswer, RendezvousPointLinks
+from eventing.rps.shapes import RendezvousPointAnswer, RendezvousPointLinks, SuccessionData
 
 
 def rendezvous_point(row: RendezvousPoint, log: LogState | None, *, whole: bool = True) -> RendezvousPointAnswer:
@@ -25,6 +26,7 @@ def rendezvous_point(row: RendezvousPoint, log: LogState | None, *, whole: bool 
         row,
         domain=home,
         home=home,
+        succession=_succession(row),
         creator=row.genesis["creator"] if row.home else row.creator,
         history=HistoryAnswer.of(row),
         lease=LeaseAnswer.of(row),
@@ -46,11 +48,14 @@ def administrative_rp(descriptor: Descriptor, log: LogState | None) -> Rendezvou
         title=f"Administration of {descriptor.id.removesuffix(ADMIN_SUFFIX)}",
         domain=config().domain,
         home=config().domain,
+        term=0,
+        succession=None,
         history=HistoryAnswer.of(descriptor.history),
         lease=None,
         renew_on_use=False,
         policy=[],
         ack=str(descriptor.ack),
+        reliability=None,
         paused=None,
         audience=[],
         watch=[],
@@ -67,6 +72,15 @@ def administrative_rp(descriptor: Descriptor, log: LogState | None) -> Rendezvou
 def rp_path(rp: str) -> str:
     """Path of an RP in the management interface."""
     return f"{BASE}/rps/{rp}"
+
+
+def _succession(row: RendezvousPoint) -> SuccessionData | None:
+    plan = plan_in_force(row.home_record)
+    if plan is None:
+        return None
+    return SuccessionData(
+        electors=[one.domain for one in plan.electors], silence_s=plan.silence_s, version=plan.version
+    )
 
 
 def _log(log: LogState | None) -> dict[str, Any]:

@@ -16,12 +16,22 @@ from eventing.rest.fields import (
     JsonDocument,
     StrictBoolean,
     StrictInteger,
+    StrictNumber,
     StrictObject,
     StrictString,
 )
 from eventing.rps.models import ACK_CHARS_MAX, TITLE_CHARS_MAX
 from eventing.rps.rules import watches
-from eventing.rps.rules.audience import AT_LEAST_MAX, AUDIENCES_MAX, FLAG, LABEL_CHARS_MAX, LINE_PATTERN, REFUSE
+from eventing.rps.rules.audience import (
+    AT_LEAST_MAX,
+    AUDIENCES_MAX,
+    FLAG,
+    LABEL_CHARS_MAX,
+    LINE_PATTERN,
+    REFUSE,
+    parse_audience,
+)
+from eventing.rps.rules.reliability import RELIABILITY_MAX, RELIABILITY_MIN
 
 AUDIENCE_SCHEMA: dict[str, Any] = {
     "type": "array",
@@ -45,17 +55,25 @@ AUDIENCE_SCHEMA: dict[str, Any] = {
         "additionalProperties": False,
     },
 }
-ACK_PATTERN = rf"^(accepted|stored|replicated:([1-9]|1[0-{REPLICAS_MAX - 10}]))$"
+ACK_PATTERN = rf"^(accepted|stored|replicated:(all|[1-9]|1[0-{REPLICAS_MAX - 10}]))$"
 
 
 @extend_schema_field(AUDIENCE_SCHEMA)
 class AudienceField(JsonDocument):
     """Audiences, parsed by rps/rules/audience.py."""
 
+    def check(self, data: Any) -> None:
+        """Check the audiences. Raises InvalidRequest."""
+        parse_audience(data)
+
 
 @extend_schema_field({**watches.schema(), "description": "Watch rules of the rendezvous point. null: none."})
 class WatchField(JsonDocument):
     """Watch rules of an RP, parsed by rps/rules/watches.py."""
+
+    def check(self, data: Any) -> None:
+        """Check the rules. Raises InvalidRequest."""
+        watches.parse_rules(data)
 
 
 NAME_HELP = "Hierarchical name under this domain, /authority/a/b/; without leading slash it is placed under the domain."
@@ -79,12 +97,19 @@ class RendezvousPointChangeSerializer(StrictObject):
     ack = StrictString(
         required=False,
         max_length=ACK_CHARS_MAX,
-        validators=[RegexValidator(ACK_PATTERN, "Use accepted, stored or replicated:n.")],
-        help_text="Durability of an event when its publisher receives the answer: accepted, stored (the default), replicated:n.",
+        validators=[RegexValidator(ACK_PATTERN, "Use accepted, stored, replicated:n or replicated:all.")],
+        help_text="Durability of an event when its publisher receives the answer: accepted, stored, replicated:n, replicated:all. Absent: the domain's default.",
     )
     renew_on_use = StrictBoolean(
         required=False,
         help_text="Whether publishing and reading renew the lease (the default), by the duration requested last.",
+    )
+    reliability = StrictNumber(
+        required=False,
+        allow_null=True,
+        min_value=RELIABILITY_MIN,
+        max_value=RELIABILITY_MAX,
+        help_text="Target share of events that arrive at every participant in time. null: no target (the default).",
     )
     audience = AudienceField(required=False, allow_null=True)
     watch = WatchField(required=False, allow_null=True)

@@ -26,8 +26,10 @@ class Descriptor:
         version: increases with every change of what is signed.
         expires_at: Unix seconds at which the lease ends; infinity for administrative RPs, which live with their RP.
         name: hierarchical name, for tokens narrowed to names; empty if there is none.
-        home: for a replica, the home; empty for own RPs. `policy` is then the home's, translated for this domain
-            (Policy.seen_from), and `creator` is empty: the creator administers the RP at its home only.
+        home: for a replica, the home; empty for own RPs. `creator` is then empty: the creator administers the RP at its
+            home only.
+        authority: the domain that created the RP, if another; empty for this one. `policy` is that domain's, translated
+            for this one (Policy.seen_from), wherever the home is.
         links: peers with which its events are exchanged, ordered by name.
         paused: the operator's reason while this domain refuses publishes here; None while not paused.
         audience: readers that must be connected while events are published here; applies to this domain's readers and
@@ -48,6 +50,7 @@ class Descriptor:
     paused: str | None = None
     audience: tuple[Need, ...] = ()
     renewed_from: float = math.inf
+    authority: str = ""
 
     def allows(self, principal: Principal, operation: str) -> bool:
         """Return True if `principal` may do `operation` here: administrators and the creator always, others by the

@@ -66,8 +66,9 @@ def explain(descriptor: Descriptor, principal: Principal, operation: str, *, now
         return PolicyExplanationAnswer(
             True, "administrator", "The token administers this domain, which allows everything.", []
         )
-    # At a replica the rules describe bearers as their home sees them.
-    seen_as = replace(principal, local=principal.issuer == descriptor.home) if descriptor.home else principal
+    # The rules describe bearers as the domain that created the RP sees them.
+    authority = descriptor.authority
+    seen_as = replace(principal, local=principal.issuer == authority) if authority else principal
     return _by_policy(descriptor.policy, principal, operation, seen_as)
 
 

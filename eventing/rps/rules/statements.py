@@ -1,14 +1,15 @@
-"""Signed statements of domains about replicas of an RP: descriptor, admissions, joins. Pure: keys and times are
-arguments.
+"""Signed statements of domains about replicas of an RP: descriptor, properties, admissions, joins. Pure: keys and times
+are arguments.
 
 | statement | signed by | meaning |
 |---|---|---|
 | descriptor | the home | the RP: genesis, version, name, title, history, policy, ack; or that it has ended |
+| properties | the home | what the RP asks of its participants beyond the descriptor: a target reliability |
 | admission | the home | a domain participates until an expiry, identified by its keys; or is no longer admitted |
 | join | the joining domain | a request to participate for a duration; for 0 seconds: the domain leaves |
 
 Each is the canonical JSON of an object with exactly the members below, so there is one form of each and nothing in it
-is ignored. A reader checks the form first and then the signature, against the signer's keys within their windows.
+is ignored; but for the members of `properties`, of which a reader uses those that it knows. A reader checks the form first and then the signature, against the signer's keys within their windows.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ LINK_STATES: Mapping[str, tuple[str, ...]] = MappingProxyType({"live": ("stopped
 """States of a link: offered as `live`; `stopped` while the peer refuses the RP, and offered again later; then removed."""
 
 PUBLISH = "publish"
+RELIABILITY_PPM_MAX = 999_999  # bound: target reliability in millionths; the statement is refused
 
 
 class BadStatement(Exception):
@@ -71,8 +73,8 @@ class DescriptorStatement:
     Attributes:
         rp: id of the RP, the hash of `genesis`.
         version: from 1, increases with every statement.
-        home: name of the domain that created the RP.
-        genesis: content certified by the id. Its members `domain` and `key` bind the home: `key` is the home's
+        home: name of the home in that term.
+        genesis: content certified by the id. Its members `domain` and `key` bind the first home: `key` is its
             fingerprint, the kid of its first key, with which every document of that domain is signed. So a holder of
             the RP's id can distinguish its home from an impostor.
         serial: serial of the home's domain document at the time: a domain with an older document needs that one.
@@ -80,6 +82,8 @@ class DescriptorStatement:
         ended: whether the RP has ended, and all replicas with it.
         name, title, history, policy, ack: as set by the creator at the home. `history` has `max_events`, `max_bytes`,
             `max_age_s` (None: no bound by age).
+        term: term of the home (rps/rules/home_terms.py). A member of the signed object from term 1 on, so that term 0 is
+            the same statement as before there were terms.
     """
 
     rp: str
@@ -94,6 +98,7 @@ class DescriptorStatement:
     history: Mapping[str, int | None]
     policy: Sequence[Mapping[str, Any]]
     ack: str
+    term: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +113,7 @@ class Admission:
         issued_at_ms: orders the statements about one domain.
         expires_at_ms: expiry: the domain's events are accepted if they were sealed before.
         publishes: whether events of its feed are accepted; False withdraws the admission.
+        term: as in a descriptor.
     """
 
     rp: str
@@ -118,6 +124,23 @@ class Admission:
     issued_at_ms: int
     expires_at_ms: int
     publishes: bool
+    term: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyStatement:
+    """The home's statement of an RP's properties beyond the descriptor, all of which are optional.
+
+    Attributes:
+        rp, home: the RP and its home.
+        issued_at_ms: orders the statements about one RP.
+        reliability: target share of events that arrive at every participant in time, 0 to 1; None for no target.
+    """
+
+    rp: str
+    home: str
+    issued_at_ms: int
+    reliability: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +198,7 @@ def descriptor_make(descriptor: DescriptorStatement, private_jwk: Mapping[str, A
             "policy": [dict(rule) for rule in descriptor.policy],
             "ack": descriptor.ack,
         },
+        **({"term": descriptor.term} if descriptor.term else {}),
     }
     return signing.sign(signing.DESCRIPTOR, canonical_json(body), private_jwk)
 
@@ -183,45 +207,52 @@ def descriptor_read(statement: Signed) -> DescriptorStatement:
     """Decode a descriptor and check everything that needs no key: form, bounds, and that the id is the hash of the
     genesis. Raises BadStatement."""
     members = "v rp version home genesis serial issued_at_ms ended statement"
-    body = _object(statement.payload, DESCRIPTOR_BYTES_MAX, members, "A descriptor")
-    said = _members(body["statement"], "name title history policy ack", "The statement of a descriptor")
-    history = _members(said["history"], "max_events max_bytes max_age_s", "The history of a descriptor")
+    body = object_read(statement.payload, DESCRIPTOR_BYTES_MAX, members, "A descriptor", optional="term")
+    said = members_of(body["statement"], "name title history policy ack", "The statement of a descriptor")
+    history = members_of(said["history"], "max_events max_bytes max_age_s", "The history of a descriptor")
     genesis = body["genesis"]
     read = DescriptorStatement(
-        _rp(body),
-        _number(body, "version", low=1),
-        _domain(body, "home"),
+        rp_member(body),
+        number_member(body, "version", low=1),
+        domain_member(body, "home"),
         genesis if isinstance(genesis, dict) else {},
-        _number(body, "serial"),
-        _number(body, "issued_at_ms"),
-        _truth(body, "ended"),
-        None if said["name"] is None else _text(said, "name", names.NAME_CHARS_MAX),
-        _text(said, "title", TITLE_CHARS_MAX),
+        number_member(body, "serial"),
+        number_member(body, "issued_at_ms"),
+        truth_member(body, "ended"),
+        None if said["name"] is None else text_member(said, "name", names.NAME_CHARS_MAX),
+        text_member(said, "title", TITLE_CHARS_MAX),
         {
-            "max_events": _number(history, "max_events", low=1),
-            "max_bytes": _number(history, "max_bytes", low=1),
-            "max_age_s": None if history["max_age_s"] is None else _number(history, "max_age_s", low=1),
+            "max_events": number_member(history, "max_events", low=1),
+            "max_bytes": number_member(history, "max_bytes", low=1),
+            "max_age_s": None if history["max_age_s"] is None else number_member(history, "max_age_s", low=1),
         },
         said["policy"],
-        _text(said, "ack", 16),
+        text_member(said, "ack", 16),
+        _term(body),
     )
     _check_genesis(read)
     _check_meaning(read)
     return read
 
 
-def descriptor_verified(statement: Signed, keys: Keys) -> DescriptorStatement:
+def descriptor_verified(
+    statement: Signed, keys: Keys, *, term: int = 0, home: str = "", fingerprint: str = ""
+) -> DescriptorStatement:
     """Decode a descriptor and verify the home's signature. Raises BadStatement.
 
     Args:
         keys: the home's keys, the first key first, including ended ones, as its domain document lists them.
+        term, home, fingerprint: the home's verified term (rps/rules/home_terms.py); for term 0 the genesis names the
+            home.
     """
     read = descriptor_read(statement)
-    if next(iter(keys), "") != read.genesis["key"]:
+    if read.term != term or (term and read.home != home):
+        raise BadStatement(f"The descriptor is of term {read.term} of {read.home}, not of term {term}.")
+    if next(iter(keys), "") != (fingerprint if term else read.genesis["key"]):
         raise BadStatement(
-            f"The rendezvous point {read.rp} does not belong to the {read.home} known here: its genesis names another key."
+            f"The rendezvous point {read.rp} does not belong to the {read.home} known here: its genesis, or the last hand-over, names another key."
         )
-    _check_signature(signing.DESCRIPTOR, statement, keys, read.issued_at_ms, "The descriptor", read.home)
+    check_signature(signing.DESCRIPTOR, statement, keys, read.issued_at_ms, "The descriptor", read.home)
     return read
 
 
@@ -232,8 +263,9 @@ def descriptor_order(new: Signed, held: Signed) -> StatementOrder:
     Of those, every domain keeps the greater bytes, so that replicas agree whichever arrived first (`preferred`).
     """
     one, other = descriptor_read(new), descriptor_read(held)
-    if one.version != other.version:
-        return StatementOrder.NEWER if one.version > other.version else StatementOrder.OLDER
+    if (one.term, one.version) != (other.term, other.version):
+        later = (one.term, one.version) > (other.term, other.version)
+        return StatementOrder.NEWER if later else StatementOrder.OLDER
     return StatementOrder.SAME if new.payload == held.payload else StatementOrder.CONTRADICTS
 
 
@@ -251,7 +283,7 @@ def _check_genesis(read: DescriptorStatement) -> None:
         matches = False
     if not matches:
         raise BadStatement("The id is not the hash of the genesis: the descriptor belongs to another rendezvous point.")
-    if genesis.get("domain") != read.home:
+    if genesis.get("domain") != read.home and not read.term:
         raise BadStatement("The genesis and the descriptor name different homes.")
     key, creator = genesis.get("key"), genesis.get("creator")
     if not isinstance(key, str) or KID_PATTERN.fullmatch(key) is None:
@@ -261,11 +293,12 @@ def _check_genesis(read: DescriptorStatement) -> None:
 
 
 def _check_meaning(read: DescriptorStatement) -> None:
+    first = str(read.genesis["domain"])  # a name stays under the authority of the domain that gave it
     try:
         if read.name is not None and (
-            names.normalise(read.name, read.home) != read.name or not read.name.startswith(f"/{read.home}/")
+            names.normalise(read.name, first) != read.name or not read.name.startswith(f"/{first}/")
         ):
-            raise BadStatement(f"A name of {read.home}'s begins with /{read.home}/ and ends with a slash.")
+            raise BadStatement(f"A name of {first}'s begins with /{first}/ and ends with a slash.")
         compile_policy(read.policy)
         Ack.parse(read.ack)
     except ApplicationError as error:
@@ -287,6 +320,7 @@ def admission_make(admission: Admission, private_jwk: Mapping[str, Any]) -> Sign
         "issued_at_ms": admission.issued_at_ms,
         "expires_at_ms": admission.expires_at_ms,
         "may": [PUBLISH] if admission.publishes else [],
+        **({"term": admission.term} if admission.term else {}),
     }
     return signing.sign(signing.ADMISSION, canonical_json(body), private_jwk)
 
@@ -294,30 +328,76 @@ def admission_make(admission: Admission, private_jwk: Mapping[str, Any]) -> Sign
 def admission_read(statement: Signed) -> Admission:
     """Decode an admission and check its form. Raises BadStatement."""
     members = "v rp home domain url fingerprint issued_at_ms expires_at_ms may"
-    body = _object(statement.payload, STATEMENT_BYTES_MAX, members, "An admission")
+    body = object_read(statement.payload, STATEMENT_BYTES_MAX, members, "An admission", optional="term")
     may = body["may"]
     if may not in ([], [PUBLISH]):
         raise BadStatement("may of an admission is empty or lists publish.")
     return Admission(
-        _rp(body),
-        _domain(body, "home"),
-        _domain(body, "domain"),
-        _text(body, "url", URL_CHARS_MAX),
-        _kid(body, "fingerprint"),
-        _number(body, "issued_at_ms"),
-        _number(body, "expires_at_ms"),
+        rp_member(body),
+        domain_member(body, "home"),
+        domain_member(body, "domain"),
+        text_member(body, "url", URL_CHARS_MAX),
+        kid_member(body, "fingerprint"),
+        number_member(body, "issued_at_ms"),
+        number_member(body, "expires_at_ms"),
         bool(may),
+        _term(body),
     )
 
 
-def admission_verified(statement: Signed, keys: Keys, *, rp: str, home: str) -> Admission:
+def admission_verified(statement: Signed, keys: Keys, *, rp: str, home: str, term: int = 0) -> Admission:
     """Decode an admission and verify that `home` signed it for `rp`. The caller checks the expiry. Raises BadStatement."""
     read = admission_read(statement)
-    if read.rp != rp or read.home != home:
+    if read.rp != rp or read.home != home or read.term != term:
         raise BadStatement("The admission is about another rendezvous point, or another home's.")
     if read.domain == home:
         raise BadStatement("A home cannot be admitted to its own rendezvous point.")
-    _check_signature(signing.ADMISSION, statement, keys, read.issued_at_ms, "The admission", home)
+    check_signature(signing.ADMISSION, statement, keys, read.issued_at_ms, "The admission", home)
+    return read
+
+
+# Properties
+
+
+def properties_make(properties: PropertyStatement, private_jwk: Mapping[str, Any]) -> Signed:
+    """Sign properties with the home's key."""
+    stated = {} if properties.reliability is None else {"reliability_ppm": round(properties.reliability * 1_000_000)}
+    body = {
+        "v": VERSION,
+        "rp": properties.rp,
+        "home": properties.home,
+        "issued_at_ms": properties.issued_at_ms,
+        "properties": stated,
+    }
+    return signing.sign(signing.PROPERTIES, canonical_json(body), private_jwk)
+
+
+def properties_read(statement: Signed) -> PropertyStatement:
+    """Decode properties and check their form. Members of `properties` that are not known here are ignored: a later
+    release may have stated them. Raises BadStatement."""
+    body = object_read(
+        statement.payload, STATEMENT_BYTES_MAX, "v rp home issued_at_ms properties", "A property statement"
+    )
+    stated = body["properties"]
+    if not isinstance(stated, dict):
+        raise BadStatement("properties is an object.")
+    reliability = None
+    if "reliability_ppm" in stated:
+        millionths = number_member(stated, "reliability_ppm", low=1)
+        if millionths > RELIABILITY_PPM_MAX:
+            raise BadStatement(f"reliability_ppm is at most {RELIABILITY_PPM_MAX}.")
+        reliability = millionths / 1_000_000
+    return PropertyStatement(
+        rp_member(body), domain_member(body, "home"), number_member(body, "issued_at_ms"), reliability
+    )
+
+
+def properties_verified(statement: Signed, keys: Keys, *, rp: str, home: str) -> PropertyStatement:
+    """Decode properties and verify that `home` signed them for `rp`. Raises BadStatement."""
+    read = properties_read(statement)
+    if read.rp != rp or read.home != home:
+        raise BadStatement("The property statement is about another rendezvous point, or another home's.")
+    check_signature(signing.PROPERTIES, statement, keys, read.issued_at_ms, "The property statement", home)
     return read
 
 
@@ -339,13 +419,13 @@ def join_make(join: Join, private_jwk: Mapping[str, Any]) -> Signed:
 
 def join_read(statement: Signed) -> Join:
     """Decode a join and check its form. Raises BadStatement."""
-    body = _object(statement.payload, STATEMENT_BYTES_MAX, "v rp domain url lease_s at_ms", "A join")
+    body = object_read(statement.payload, STATEMENT_BYTES_MAX, "v rp domain url lease_s at_ms", "A join")
     return Join(
-        _rp(body),
-        _domain(body, "domain"),
-        _text(body, "url", URL_CHARS_MAX),
-        _number(body, "lease_s"),
-        _number(body, "at_ms"),
+        rp_member(body),
+        domain_member(body, "domain"),
+        text_member(body, "url", URL_CHARS_MAX),
+        number_member(body, "lease_s"),
+        number_member(body, "at_ms"),
     )
 
 
@@ -356,14 +436,15 @@ def join_verified(statement: Signed, keys: Keys, now_ms: int) -> Join:
         raise BadStatement(
             f"The join was signed more than {JOIN_WINDOW_S} s from now: it is old, or one of the clocks is wrong."
         )
-    _check_signature(signing.JOIN, statement, keys, read.at_ms, "The join", read.domain)
+    check_signature(signing.JOIN, statement, keys, read.at_ms, "The join", read.domain)
     return read
 
 
 # Common parts
 
 
-def _check_signature(context: bytes, statement: Signed, keys: Keys, at_ms: int, what: str, who: str) -> None:
+def check_signature(context: bytes, statement: Signed, keys: Keys, at_ms: int, what: str, who: str) -> None:
+    """Verify the signature by a key of `who` within its window. Raises BadStatement."""
     key = keys.get(statement.kid)
     if key is None:
         raise BadStatement(f"{what} is signed by a key that does not belong to {who}.")
@@ -376,7 +457,8 @@ def _check_signature(context: bytes, statement: Signed, keys: Keys, at_ms: int, 
         raise BadStatement(f"The signature of {what[0].lower()}{what[1:]} is wrong.")
 
 
-def _object(payload: bytes, bytes_max: int, members: str, what: str) -> dict[str, Any]:
+def object_read(payload: bytes, bytes_max: int, members: str, what: str, *, optional: str = "") -> dict[str, Any]:
+    """Decode canonical JSON with exactly these members, and any of the optional ones. Raises BadStatement."""
     if len(payload) > bytes_max:
         raise BadStatement(f"{what} has at most {bytes_max} bytes.")
     try:
@@ -386,54 +468,66 @@ def _object(payload: bytes, bytes_max: int, members: str, what: str) -> dict[str
         canonical = False
     if not canonical:
         raise BadStatement(f"{what} must be canonical JSON: an object, members sorted, no spaces.")
-    body = _members(value, members, what)
+    present = " ".join(name for name in optional.split() if name in value)
+    body = members_of(value, f"{members} {present}", what)
     if body["v"] != VERSION:
         raise BadStatement(f"{what} has version {body['v']!r:.20}; this domain supports version {VERSION}.")
     return body
 
 
-def _members(value: Any, members: str, what: str) -> dict[str, Any]:
+def members_of(value: Any, members: str, what: str) -> dict[str, Any]:
+    """Return the object if it has exactly these members. Raises BadStatement."""
     if not isinstance(value, dict) or set(value) != set(members.split()):
         raise BadStatement(f"{what} has exactly the members {', '.join(members.split())}.")
     return value
 
 
-def _rp(body: Mapping[str, Any]) -> str:
+def rp_member(body: Mapping[str, Any]) -> str:
+    """Return the id of the RP. Raises BadStatement."""
     value = body["rp"]
     if not isinstance(value, str) or RP_ID_PATTERN.fullmatch(value) is None:
         raise BadStatement("rp is not the id of a rendezvous point.")
     return value
 
 
-def _domain(body: Mapping[str, Any], member: str) -> str:
+def domain_member(body: Mapping[str, Any], member: str) -> str:
+    """Return the name of a domain. Raises BadStatement."""
     value = body[member]
     if not isinstance(value, str) or len(value) > 253 or names.DOMAIN_PATTERN.fullmatch(value) is None:
         raise BadStatement(f"{member} is not the name of a domain.")
     return value
 
 
-def _text(body: Mapping[str, Any], member: str, chars_max: int) -> str:
+def _term(body: Mapping[str, Any]) -> int:
+    return number_member(body, "term", low=1) if "term" in body else 0
+
+
+def text_member(body: Mapping[str, Any], member: str, chars_max: int) -> str:
+    """Return a bounded text. Raises BadStatement."""
     value = body[member]
     if not isinstance(value, str) or len(value) > chars_max:
         raise BadStatement(f"{member} is a text of at most {chars_max} characters.")
     return value
 
 
-def _number(body: Mapping[str, Any], member: str, *, low: int = 0) -> int:
+def number_member(body: Mapping[str, Any], member: str, *, low: int = 0) -> int:
+    """Return a whole number from `low`. Raises BadStatement."""
     value = body[member]
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= NUMBER_MAX:
         raise BadStatement(f"{member} is a whole number from {low} to {NUMBER_MAX}.")
     return value
 
 
-def _truth(body: Mapping[str, Any], member: str) -> bool:
+def truth_member(body: Mapping[str, Any], member: str) -> bool:
+    """Return true or false. Raises BadStatement."""
     value = body[member]
     if not isinstance(value, bool):
         raise BadStatement(f"{member} is true or false.")
     return value
 
 
-def _kid(body: Mapping[str, Any], member: str) -> str:
+def kid_member(body: Mapping[str, Any], member: str) -> str:
+    """Return the id of a key. Raises BadStatement."""
     value = body[member]
     if not isinstance(value, str) or KID_PATTERN.fullmatch(value) is None:
         raise BadStatement(f"{member} is not the id of a key.")

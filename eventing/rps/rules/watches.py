@@ -115,6 +115,11 @@ KINDS: Mapping[str, RuleKind] = {
         rp=True,
         domain=True,
     ),
+    "reliability": RuleKind(
+        "The target reliability cannot be met.",
+        {"missed_s": RuleLimit(0, _SECONDS_MAX, "s", "longest time for which no plan meets it")},
+        rp=True,
+    ),
     "history_quota": RuleKind(
         "The histories have reserved most of the domain's quota.",
         {"percent": RuleLimit(1, 100, "%", "greatest share of the quota")},

@@ -89,11 +89,12 @@ def _answer(
 def descriptor_of(row: RendezvousPoint, links: tuple[str, ...] = ()) -> Descriptor:
     """Make the descriptor from a row; `links` are only needed where events are forwarded."""
     policy = compile_policy(row.policy)
+    authority = "" if row.authority == config().domain else row.authority
     return Descriptor(
         row.id,
         "" if row.home else row.creator,
         row.version,
-        policy.seen_from(config().domain, row.home) if row.home else policy,
+        policy.seen_from(config().domain, authority) if authority else policy,
         Ack.parse(row.ack),
         row.bounds,
         row.expires_at.timestamp(),
@@ -103,4 +104,5 @@ def descriptor_of(row: RendezvousPoint, links: tuple[str, ...] = ()) -> Descript
         None if row.paused_at is None else row.paused_reason,
         compile_audience(row.audience),
         renewed_from(row),
+        authority,
     )

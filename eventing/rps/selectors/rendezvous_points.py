@@ -124,6 +124,11 @@ def replicas_page(
     return Page(listed, cursor_of("replica", found[-1].id) if more else None)
 
 
+def histories_bytes(rps: Collection[str]) -> dict[str, int]:
+    """Return the bytes that the history of each of these RPs may hold here."""
+    return dict(RendezvousPoint.objects.filter(id__in=rps).values_list("id", "max_bytes"))
+
+
 def reserved_bytes() -> int:
     """Sum the history reserved by all RPs, including those whose lease has ended, until they are reaped."""
     return RendezvousPoint.objects.aggregate(total=Sum("max_bytes"))["total"] or 0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from eventing.access.rules import jwks
+from eventing.access.rules.policy import compile_policy
 from eventing.access.rules.tokens import Read, own_principal
 from eventing.conf import config
 from eventing.core.errors import Unauthenticated
@@ -26,6 +27,7 @@ def policy_explanation(
     operation: str,
     bearer: Callable[[], Principal],
     own: bool = False,
+    draft: Sequence[Mapping[str, Any]] | None = None,
     now: float | None = None,
 ) -> PolicyExplanationAnswer:
     """Decide whether a bearer may do `operation` at the RP, and explain what decides.
@@ -37,13 +39,17 @@ def policy_explanation(
             is the answer.
         own: whether the asker is the bearer. The RP's rules are hidden from a bearer that may neither describe nor
             administer it.
+        draft: an unsaved policy that decides instead of the RP's own; only for those that may administer the RP.
         now: Unix time in seconds; None for the present.
 
     Raises NotFound, InvalidRequest, Gone, Forbidden, and the errors of `bearer` except Unauthenticated.
     """
     descriptor = descriptor_get(reference)
-    if not own:
+    if not own or draft is not None:
         require(descriptor, asker, "administer")
+    if draft is not None:
+        policy, authority = compile_policy(draft), descriptor.authority
+        descriptor = replace(descriptor, policy=policy.seen_from(config().domain, authority) if authority else policy)
     try:
         principal = bearer()
     except Unauthenticated as error:

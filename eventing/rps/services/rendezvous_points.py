@@ -25,11 +25,12 @@ from eventing.outbox import administrative_events as events
 from eventing.outbox.services import Outbox, change
 from eventing.rest.idempotency_records import IdempotencyClaim, claim_fulfil
 from eventing.rest.shapes import LeaseAnswer
-from eventing.rps.models import TITLE_CHARS_MAX, RendezvousPoint
+from eventing.rps.models import REASON_CHARS_MAX, TITLE_CHARS_MAX, RendezvousPoint
 from eventing.rps.ports import domain_fingerprint, policy_changed, rp_ending, subscriptions_ending_with
 from eventing.rps.rules.entity_tags import tag_matches
+from eventing.rps.rules.reliability import reliability_checked
 from eventing.rps.selectors.event_data import rp_data
-from eventing.rps.services.descriptors import descriptor_sign
+from eventing.rps.services.descriptors import descriptor_sign, properties_sign
 from eventing.rps.services.permission import require_creation, require_home, rp_administered
 from eventing.rps.services.quotas import require_domain_quota, require_rp_quota
 from eventing.rps.services.watches import LOCAL, watches_announce, watches_change, watches_end, watches_set
@@ -37,9 +38,8 @@ from eventing.sql.leases import LEASE_COLUMNS, lease_grant, lease_renew
 from eventing.sql.locking import lock_domain
 from eventing.sql.random_ids import random_id
 
-ACK_DEFAULT = "stored"
 HISTORY_MEMBERS = ("max_events", "max_bytes", "max_age_s")
-CHANGEABLE = ("name", "title", "history", "policy", "ack", "renew_on_use")
+CHANGEABLE = ("name", "title", "history", "policy", "ack", "renew_on_use", "reliability")
 
 
 def rendezvous_point_create(
@@ -50,8 +50,9 @@ def rendezvous_point_create(
     lease_s: int | None = None,
     history: Mapping[str, int | None] | None = None,
     policy: Any = None,
-    ack: str = ACK_DEFAULT,
+    ack: str | None = None,
     renew_on_use: bool = True,
+    reliability: float | None = None,
     audience: Any = None,
     watch: Any = None,
     claim: IdempotencyClaim | None = None,
@@ -65,7 +66,9 @@ def rendezvous_point_create(
             shortened.
         history: requested bounds (`max_events`, `max_bytes`, `max_age_s`); absent or None ones take defaults.
         policy: policy document; None opens it to all of the domain.
+        ack: acknowledgement level; None for the domain's default.
         renew_on_use: whether publishing and reading renew the lease (subscriptions/services/lease_use.py).
+        reliability: target share of events that arrive at every participant in time, 0 to 1; None for no target.
         audience, watch: required readers, and watch rules (rps/rules/audience.py, rps/rules/watches.py); None for none.
         claim: idempotency claim that this creation fulfils.
 
@@ -75,12 +78,13 @@ def rendezvous_point_create(
     now = now or timezone.now()
     require_creation(principal)
     row = RendezvousPoint(
-        name=None if name is None else _own_name(name),
+        name=None if name is None else _own_name(name, config().domain),
         title=_title(title),
         creator=principal.identity,
         policy=OPEN_TO_DOMAIN if policy is None else policy,
-        ack=_ack(ack),
+        ack=_ack(config().ack_default if ack is None else ack),
         renew_on_use=renew_on_use,
+        reliability=reliability_checked(reliability),
         created_at=now,
         changed_at=now,
         trimmed_at=now,
@@ -91,6 +95,7 @@ def rendezvous_point_create(
     row.genesis = _genesis(row, now)
     row.id = rp_id(row.genesis)
     row.descriptor = descriptor_sign(row, now)
+    row.property_statement = None if row.reliability is None else properties_sign(row, now)
     control.log_state(DOMAIN_ADMIN)  # check that the data plane answers
     with change(now) as outbox:
         lock_domain()
@@ -150,6 +155,8 @@ def rendezvous_point_update(
             row.version += 1
             row.changed_at = now
             row.descriptor = descriptor_sign(row, now)
+            if "reliability" in changed:
+                row.property_statement = properties_sign(row, now)
             row.statements += 1
             row.save()
             if "policy" in changed:
@@ -183,15 +190,19 @@ def rendezvous_point_delete(
     reference: str,
     principal: Principal,
     tags: frozenset[str] | None = None,
+    reason: str = "",
     now: datetime | None = None,
 ) -> None:
-    """Delete the RP with its history and subscriptions; `tags` as for an update. Raises NotFound, Gone, Forbidden,
-    PreconditionFailed."""
+    """Delete the RP with its history and subscriptions; `tags` as for an update, `reason` for the audit. Raises NotFound,
+    Gone, Forbidden, InvalidRequest, PreconditionFailed."""
     now = now or timezone.now()
+    if len(reason) > REASON_CHARS_MAX or "\0" in reason:
+        raise InvalidRequest(f"A reason is a text of at most {REASON_CHARS_MAX} characters.")
+    stated = {"reason": reason} if reason else {}
     with change(now) as outbox:
         row = _administered(reference, principal, now)
         _require_tag(row, tags)
-        outbox.act("rp.delete", principal, "rp", row.id, name=row.name, version=row.version)
+        outbox.act("rp.delete", principal, "rp", row.id, name=row.name, version=row.version, **stated)
         remove(row, outbox, "deleted")
 
 
@@ -219,7 +230,7 @@ def _apply(row: RendezvousPoint, changes: Mapping[str, Any], outbox: Outbox) -> 
     """Apply checked `changes` to `row`; return the names of the members that differ now."""
     before = _stated(row)
     if "name" in changes:
-        row.name = None if changes["name"] is None else _own_name(changes["name"])
+        row.name = None if changes["name"] is None else _own_name(changes["name"], row.authority)
         _require_name_free(row, outbox)
     if "title" in changes:
         row.title = _title(changes["title"])
@@ -234,6 +245,8 @@ def _apply(row: RendezvousPoint, changes: Mapping[str, Any], outbox: Outbox) -> 
         require_domain_quota(row.max_bytes - held)
     if "renew_on_use" in changes:
         row.renew_on_use = changes["renew_on_use"]
+    if "reliability" in changes:
+        row.reliability = reliability_checked(changes["reliability"])
     return members_changed(before, _stated(row))
 
 
@@ -246,6 +259,7 @@ def _stated(row: RendezvousPoint) -> dict[str, Any]:
         "policy": row.policy,
         "ack": row.ack,
         "renew_on_use": row.renew_on_use,
+        "reliability": row.reliability,
     }
 
 
@@ -269,16 +283,17 @@ def _admitted(asked: Mapping[str, int | None]) -> HistoryBounds:
 def _ack(text: str) -> str:
     """Parse the acknowledgement level and check the number of Redis replicas. Raises InvalidRequest, Conflict."""
     ack = Ack.parse(text)
-    if ack.replicas and (connected := control.replicas_connected()) < ack.replicas:
-        raise Conflict(f"ack {ack} needs {ack.replicas} Redis replicas, and this domain's Redis has {connected}.")
+    needed = max(1, config().redis_replicas) if ack.all else ack.replicas
+    if needed and (connected := control.replicas_connected()) < needed:
+        raise Conflict(f"ack {ack} needs {needed} Redis replicas, and this domain's Redis has {connected}.")
     return str(ack)
 
 
-def _own_name(name: str) -> str:
-    """Make the full name, which must be under this domain's authority: a domain gives only names of its own."""
-    path = names.normalise(name, config().domain)
-    if not path.startswith(f"/{config().domain}/"):
-        raise InvalidRequest(f"A name here begins with /{config().domain}/, or has no leading slash.")
+def _own_name(name: str, authority: str) -> str:
+    """Make the full name, which must be under the authority of the domain that created the RP."""
+    path = names.normalise(name, authority)
+    if not path.startswith(f"/{authority}/"):
+        raise InvalidRequest(f"A name here begins with /{authority}/, or has no leading slash.")
     return path
 
 

@@ -67,7 +67,7 @@ def history_trim(
     with change(now) as outbox:  # the audit entry precedes the removal: a process that crashes then leaves a trace
         row = rp_administered(rp, principal, now)
         log = control.log_state(row.id) or control.ensure_log(row.id, row.bounds)
-        keep = _first_kept(before, log)
+        keep = _first_kept(row.id, before, log)
         if keep > log.first:
             details: dict[str, Any] = {"removed": keep - log.first, "first": keep, "epoch": log.epoch, "reason": reason}
             outbox.act("rp.trim", principal, "rp", row.id, **details)
@@ -83,10 +83,10 @@ def history_trim(
     return Trim(trimmed.cut, log.epoch, log.first, log.next)
 
 
-def _first_kept(before: str, log: LogState) -> int:
+def _first_kept(rp: str, before: str, log: LogState) -> int:
     if before == ALL:
         return log.next
-    cursor = Cursor.parse(before)
+    cursor = control.continued(rp, Cursor.parse(before), log.epoch)
     if cursor.epoch != log.epoch:
         raise InvalidCursor(
             f"The log's epoch is now {log.epoch}; read again to get a cursor of this epoch.", epoch=log.epoch

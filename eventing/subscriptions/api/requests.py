@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 
 from eventing.core.events.cursors import CURSOR_CHARS_MAX
-from eventing.rest.documents import CURSOR_PATTERN
+from eventing.rest.documents import BEGIN_PATTERN
 from eventing.rest.fields import (
     LEASE_HELP,
     HistoryRequestSerializer,
@@ -26,7 +26,7 @@ class SubscriptionChangeSerializer(StrictObject):
     deliver = DeliverRequestSerializer(required=False, allow_null=True)
 
 
-@extend_schema_field({"type": "string", "pattern": f"^(now|earliest|last|{CURSOR_PATTERN})$"})
+@extend_schema_field({"type": "string", "pattern": BEGIN_PATTERN})
 class Begin(StrictString):
     """The place where reading begins; the service validates it."""
 
@@ -49,6 +49,7 @@ class SubscriptionCreationSerializer(SubscriptionChangeSerializer):
             required=False,
             min_length=1,
             max_length=CURSOR_CHARS_MAX,
-            help_text="Where reading begins: `now` (the default), `earliest`, `last`, or a cursor.",
+            help_text="Where reading begins: `now` (the default), `earliest`, `last`, a cursor, or `time:` with a time by RFC "
+            "3339: the first event stored then or later.",
         )
         return {**super().get_fields(), "from": begin}

@@ -180,7 +180,7 @@ def _row(
 def _begin_here(record: Record, rp: RendezvousPoint) -> str:
     """Return the cursor in the log here before the first event that the record's start does not cover."""
     log = control.log_state(rp.id) or control.ensure_log(rp.id, rp.bounds)
-    own = Feed(config().domain, log.epoch).key
+    own = Feed(config().domain, log.root).key
     lacking = federated.first_lacking(rp.id, believed(record.start, log, own), own)
     return f"{log.epoch}:{max(0, lacking - 1)}"
 

@@ -34,11 +34,10 @@ from eventing.log.shared_subscriptions import (
     write_all,
 )
 from eventing.overlay import takeover
-from eventing.peering.selectors.peers import peer_get
-from eventing.rps.ports import links_of_rps
 from eventing.rps.rules.statements import packed
 from eventing.subscriptions.models import SharedSubscription, Subscription
 from eventing.subscriptions.rules.shared_subscriptions import REPLICAS_MAX, VERSION, History, Record, abroad, sign
+from eventing.subscriptions.selectors.alone import peers_to_hold
 from eventing.subscriptions.selectors.shared_subscriptions import record_of, url_of
 
 TOMBSTONE_S = 3600  # least seconds that an end is kept, for holders that cannot be reached at once
@@ -169,7 +168,7 @@ def own_vector(rp: str, offset: int) -> dict[str, int]:
             "That place is not in the history here. Begin at now, earliest, last or a more recent cursor."
         )
     vector = dict(found)
-    vector[Feed(config().domain, state.epoch).key] = vector.pop(OWN, 0)
+    vector[Feed(config().domain, state.root).key] = vector.pop(OWN, 0)
     return vector
 
 
@@ -206,8 +205,7 @@ def _chosen(rp: str, subscription: str, count: int) -> list[str]:
     """Return peers for a new subscription: linked at the RP and trusting this domain. The subscription's id spreads the
     choice.
     """
-    peers = ((name, peer_get(name)) for name in links_of_rps([rp]).get(rp, ()))
-    fit = [name for name, peer in peers if peer is not None and peer.active and peer.host]
+    fit = peers_to_hold(rp)
     if len(fit) < count:
         raise Conflict(
             f"replicas: {count} other domains are needed that hold a replica of {rp}, are active peers, and are "
@@ -227,7 +225,7 @@ def _start(rp: str, wanted: object, cursor: Cursor) -> dict[str, int]:
     begin = own_vector(rp, cursor.offset)
     if not isinstance(wanted, Cursor) or wanted.vector is None:
         return begin
-    own = Feed(config().domain, state.epoch).key
+    own = Feed(config().domain, state.root).key
     ahead: Mapping[str, int] = {feed: held for feed, held in wanted.vector.items() if feed != own}
     both = merged(begin, ahead)
     return both if len(both) <= VECTOR_FEEDS_MAX else begin

@@ -68,7 +68,7 @@ def subscription_create(
         history: bounds of its lag (`max_events`, `max_bytes`, `max_age_s`); the RP's bounds apply where not stated or
             narrower.
         deliver: {"mode": "pull"}, which None means too, or an endpoint to which events are sent (push).
-        start: "now", "earliest", "last" or a cursor; all but "now" need the operation `history`.
+        start: "now", "earliest", "last", "time:TIME" or a cursor; all but "now" need the operation `history`.
         replicas: number of domains that hold it, this one included (subscriptions/services/shared_subscriptions.py).
 
     Raises NotFound, Gone, Forbidden, InvalidRequest, InvalidCursor, QuotaExceeded, redis.RedisError (nothing is created
@@ -269,7 +269,7 @@ def _require_shareable(row: Subscription) -> None:
         raise InvalidRequest(f"A subscription that several domains hold has the mode {' or '.join(SHARED_MODES)}.")
 
 
-def _cursor(wanted: positions.NamedPosition | Cursor, descriptor: Descriptor) -> Cursor:
+def _cursor(wanted: positions.Position, descriptor: Descriptor) -> Cursor:
     """Return the cursor at which the subscription begins. A cursor is not checked against the history: the first read
     does that.
 
@@ -279,11 +279,15 @@ def _cursor(wanted: positions.NamedPosition | Cursor, descriptor: Descriptor) ->
         return wanted
     log = control.log_state(descriptor.id) or control.ensure_log(descriptor.id, descriptor.history)
     if isinstance(wanted, Cursor):
-        own = Feed(config().domain, log.epoch).key
+        own = Feed(config().domain, log.root).key
         true = positions.believed(wanted.vector, log, own) if wanted.vector is not None else None
         if true is None or (wanted.epoch == log.epoch and true is wanted.vector):
             return wanted.place
         return Cursor(log.epoch, federated.first_lacking(descriptor.id, true, own) - 1)
+    if isinstance(wanted, positions.StoredTime):
+        # Events of that time that may have left the history are no loss of the subscription, which begins after them.
+        place = control.offset_at(descriptor.id, wanted.ms)
+        return Cursor(place.epoch, place.offset - 1)
     begin = positions.resolve(wanted, log)
     return Cursor(begin.epoch, begin.next - 1)
 

@@ -50,7 +50,7 @@ from eventing.peering.wire.endpoints import Sender
 from eventing.peering.wire.messages import VERSION, BadMessage
 from eventing.rps.rules.statements import BadStatement, packed, unpacked
 from eventing.subscriptions.models import SharedSubscription, Subscription
-from eventing.subscriptions.ports import endpoints_able
+from eventing.subscriptions.ports import draining, endpoints_able
 from eventing.subscriptions.rules.delivery_ability import EndpointAbility, is_held_back
 from eventing.subscriptions.rules.shared_subscriptions import VERSION as STATEMENT_VERSION
 from eventing.subscriptions.rules.shared_subscriptions import LineStatement, line_read, sign
@@ -81,6 +81,7 @@ CALL_S_MAX = 2.0  # of one request; a peer that does not answer must not delay t
 TURN_MS = 8000  # longer than a sweep's two rounds take; a process that died with the lock blocks others no longer
 AT_ONCE = 8  # peers
 INDEXED_S = 10  # seconds between two repairs of the index of due times
+STAND_ASIDE_LEASES = 10  # leases for which a holder that drains leaves the delivery to others; then it delivers again
 ABLE_AGAIN_MS = 1000  # before a holder that cannot deliver to the endpoint is asked again whether it can
 RECORD_AGAIN_MS = 2000  # before a record that was not acknowledged is sent again
 PULL = "pull"
@@ -203,6 +204,14 @@ def _due(ids: list[str], now: datetime, *, asked: bool = False) -> tuple[list[st
     return asking, outgoing
 
 
+def delivering_here(*, now: datetime | None = None) -> int:
+    """Return how many shared subscriptions this domain delivers now. Raises redis.RedisError."""
+    at_ms = now_ms(now or timezone.now())
+    places = [SubscriptionKey(row.at, row.id) for _, row in shared_running(shared_ids()).values()]
+    me = config().domain
+    return sum(kept.standing is not None and takeover.delivers(kept.standing, me, at_ms) for kept in read_all(places))
+
+
 def _able(running: dict[str, tuple[SharedSubscription, Subscription]]) -> Mapping[str, EndpointAbility]:
     """Return the endpoints here that events can be sent to, of subscriptions that have one."""
     pushed = [one for one, (_, row) in running.items() if row.deliver["mode"] != PULL]
@@ -216,10 +225,13 @@ def _held_back(
     able: Mapping[str, EndpointAbility],
     now: datetime,
 ) -> bool:
-    """Return True if this holder takes its next step not now, because of its endpoint."""
+    """Return True if this holder takes its next step not now: it stands aside while it drains, or because of its endpoint."""
+    rules = record_of(shared).rules
+    if draining() and len(rules.holders) > 1 and now_ms(now) < standing.until_ms + STAND_ASIDE_LEASES * rules.lease_ms:
+        return True
     if row.deliver["mode"] == PULL:
         return False
-    return is_held_back(record_of(shared).rules, config().domain, standing, able.get(row.id), now_ms(now))
+    return is_held_back(rules, config().domain, standing, able.get(row.id), now_ms(now))
 
 
 def _ticked(

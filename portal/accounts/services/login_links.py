@@ -17,6 +17,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from eventing.conf import config
+from eventing.sql.locking import lock_domain
 from portal.accounts.models import LoginLink
 
 ADMINISTRATOR_NAME = "admin"
@@ -40,6 +41,7 @@ def ensure_administrator() -> User | None:
     """
     users = get_user_model().objects
     with transaction.atomic():
+        lock_domain()  # hosts of a domain may start at once
         administrator = users.filter(is_superuser=True, is_active=True).order_by("pk").first()
         if administrator is None and not users.exists():
             administrator = users.create_superuser(ADMINISTRATOR_NAME, password=None)

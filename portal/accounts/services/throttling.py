@@ -67,6 +67,9 @@ ACCOUNT = Patience(free=50, first_s=10, longest_s=10, forgiven_s=60)
 PROVIDER = Patience(free=60, first_s=30, longest_s=3600, forgiven_s=60)
 """Logins begun at the identity provider from an address: each creates a row for its state, and most are completed."""
 
+DEVICE = Patience(free=20, first_s=10, longest_s=600, forgiven_s=30)
+"""Logins of programs begun from an address, and codes typed that are none: each of the first creates a row."""
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
@@ -116,6 +119,11 @@ def attempt_link(*, address: str, now: datetime | None = None) -> Attempt:
 def attempt_provider(*, address: str, now: datetime | None = None) -> Attempt:
     """Count a login begun at the identity provider from `address`, or refuse it."""
     return _attempt_at(_key("provider", _site(address)), PROVIDER, now)
+
+
+def attempt_device(*, address: str, now: datetime | None = None) -> Attempt:
+    """Count a login of a program begun from `address`, or a wrong code typed there, or refuse it."""
+    return _attempt_at(_key("device", _site(address)), DEVICE, now)
 
 
 def provider_succeeded(*, address: str) -> None:

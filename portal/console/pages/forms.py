@@ -98,9 +98,9 @@ class RendezvousPointForm(LeaseForm):
         label="Acknowledge an event when it is",
         choices=[
             ("stored", "on disk (stored)"),
+            ("replicated:all", "on disk and held by every replica of Redis (replicated:all)"),
             ("accepted", "in memory (accepted): faster, but lost on power failure"),
         ],
-        initial="stored",
     )
     renewal = forms.ChoiceField(
         label="Renew the lease",
@@ -108,11 +108,27 @@ class RendezvousPointForm(LeaseForm):
         choices=[("use", "on use, by publishing or reading"), ("request", "on request only")],
         initial="use",
     )
-    field_order = ("name", "title", "lease", "lease_unit", "max_events", "renewal", "max_age", "max_age_unit", "ack")
+    reliability = forms.TypedChoiceField(
+        label="Events arrive in time at every domain that takes part",
+        required=False,
+        choices=[
+            ("", "as well as one path to each gives"),
+            ("0.99", "99 % of them"),
+            ("0.999", "99.9 % of them"),
+            ("0.9999", "99.99 % of them"),
+        ],
+        coerce=float,
+        empty_value=None,
+        help_text="A target reliability: as many links carry the events as it takes. Whether it is met: <code>herald rp reliability</code>.",
+    )
+    field_order = (
+        "name", "title", "lease", "lease_unit", "max_events", "renewal", "max_age", "max_age_unit", "ack", "reliability",
+    )  # fmt: skip
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         number, unit = in_units(config().lease_s_default)
-        kwargs.setdefault("initial", {"lease": number, "lease_unit": unit, "max_age_unit": "days"})
+        given = {"lease": number, "lease_unit": unit, "max_age_unit": "days", "ack": config().ack_default}
+        kwargs.setdefault("initial", given)
         super().__init__(*args, **kwargs)
         self.fields[
             "lease"
@@ -127,5 +143,6 @@ class RendezvousPointForm(LeaseForm):
             "lease_s": self.seconds("lease"),
             "history": {"max_events": typed["max_events"], "max_age_s": self.seconds("max_age")},
             "ack": typed["ack"],
+            "reliability": typed["reliability"],
             "renew_on_use": typed["renewal"] != "request",
         }

@@ -14,6 +14,7 @@ from eventing.access.rules.revocations import KINDS as REVOCATION_KINDS
 from eventing.audit.api.audit import OUTCOMES
 from eventing.core.principals import OPERATIONS, Principal
 from eventing.core.roles import operates, oversees
+from eventing.operations.placement.rules.decisions import STATES
 from eventing.operations.selectors.leases import KINDS as LEASE_KINDS
 from portal.console.pages.access import current_user, page, principal_of
 from portal.console.pages.words import UNITS_S
@@ -38,9 +39,23 @@ def subscriptions(request: HttpRequest) -> HttpResponse:
 
 @page
 @require_GET
+def self_administration(request: HttpRequest) -> HttpResponse:
+    """Show what the domain decides by itself: replicas, routes, homes."""
+    return _for_overseers(request, "portal/self_administration.html", states=STATES)
+
+
+@page
+@require_GET
 def leases(request: HttpRequest) -> HttpResponse:
     """All leases, the soonest to end first."""
     return _for_overseers(request, "portal/leases.html", kinds=LEASE_KINDS)
+
+
+@page
+@require_GET
+def sessions(request: HttpRequest) -> HttpResponse:
+    """Live sessions of all gateways, the slowest first."""
+    return _for_overseers(request, "portal/sessions.html")
 
 
 @page

@@ -24,13 +24,16 @@ class NavigationEntry:
 
 
 ENTRIES = (
-    NavigationEntry("overview", "Overview", "overview", under=("start",)),
+    NavigationEntry("overview", "Overview", "overview"),
+    NavigationEntry("start", "Start here", "start"),
     NavigationEntry("alarms", "Alarms", "alarms"),
     NavigationEntry("rp-list", "Rendezvous points", "rp", under=("rp",)),
     NavigationEntry("timescale", "Timescale", "timescale"),
     NavigationEntry("federation", "Federation", "federation", under=("federation", "peer")),
     NavigationEntry("overlay", "Overlay", "overlay", under=("overlay-domain",)),
-    NavigationEntry("subscriptions", "Subscriptions", "subscriptions", apart=True, under=("subscription",)),
+    NavigationEntry("self-administration", "Self-administration", "planning"),
+    NavigationEntry("sessions", "Sessions", "sessions", apart=True),
+    NavigationEntry("subscriptions", "Subscriptions", "subscriptions", under=("subscription",)),
     NavigationEntry("deliveries", "Deliveries", "deliveries", under=("delivery",)),
     NavigationEntry("leases", "Leases", "leases"),
     NavigationEntry("keys", "Tokens and keys", "keys"),

@@ -10,10 +10,11 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET
 
-from eventing.core.errors import Forbidden
+from eventing.core.errors import Forbidden, InvalidRequest
 from eventing.core.roles import oversees
 from eventing.operations.selectors.console import EXTENTS_MAX, rendezvous_points_seen
 from eventing.operations.selectors.leases import leases_ending
+from eventing.rps.models import DOMAIN_CHARS_MAX
 from eventing.rps.selectors.rendezvous_points import rendezvous_points_page
 from portal.console import load_history
 from portal.console.pages import words
@@ -72,10 +73,19 @@ def overview(request: HttpRequest) -> HttpResponse:
 @endpoint
 @require_GET
 def load(request: HttpRequest) -> HttpResponse:
-    """Answer the last hour of load (LoadHistory.read). For viewers, operators and administrators."""
+    """Answer the load in `?range=` (RANGES), with `?peer=` the backlog of one peer in it (LoadHistory.document). For viewers,
+    operators and administrators."""
     if not oversees(principal_of(current_user(request))):
         raise Forbidden("Only viewers, operators and administrators may see the domain's load.")
-    return JsonResponse(load_history.last_hour())
+    return JsonResponse(load_history.load_of(range_of(request), request.GET.get("peer", "")[:DOMAIN_CHARS_MAX]))
+
+
+def range_of(request: HttpRequest) -> str:
+    """Return the range that a request asks for. Raises InvalidRequest."""
+    name = request.GET.get("range") or load_history.RANGE_DEFAULT
+    if name not in load_history.RANGES:
+        raise InvalidRequest(f"range is one of {', '.join(load_history.RANGES)}.")
+    return name
 
 
 @endpoint

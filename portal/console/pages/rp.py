@@ -23,6 +23,7 @@ from eventing.operations.selectors.lease_notices import rp_notice
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.ports import discovery_field
 from eventing.rps.rules.descriptor import Descriptor
+from eventing.rps.rules.home_terms import plan_in_force
 from eventing.rps.selectors.descriptors import descriptor_get, descriptor_of
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
 from eventing.rps.services.permission import require
@@ -116,6 +117,7 @@ def _rights(row: RendezvousPoint, descriptor: Descriptor, principal: Principal) 
         "may_administer": administers,
         "may_change": administers and not row.home,
         "may_publish": descriptor.allows(principal, "publish"),
+        "may_search": descriptor.allows(principal, "history"),
         "may_read": descriptor.allows(principal, "subscribe"),
         "may_watch": descriptor_get(admin_id(row.id)).allows(principal, "subscribe"),
         "may_oversee": oversees(principal),
@@ -127,6 +129,7 @@ def _facts(row: RendezvousPoint) -> dict[str, Any]:
     log = control.log_state(row.id)
     return {
         "rp": row,
+        "succession": plan_in_force(row.home_record),
         "label": words.label(row),
         "log": log,
         "recent": _recent(log),
@@ -138,7 +141,7 @@ def _facts(row: RendezvousPoint) -> dict[str, Any]:
         "max_age": "never" if row.max_age_s is None else words.duration(row.max_age_s),
         "ack_text": words.ack_text(Ack.parse(row.ack)),
         "policy": json.dumps(row.policy, indent=2, ensure_ascii=False),
-        "commands": words.commands(row.name or row.id),
+        "commands": words.commands(words.reference(row)),
         "intake_formats": {one.name: {"about": one.about, "needs": one.secret_needed} for one in FORMATS.values()},
         "watch_kinds": watch_kinds(),
         "loss_rules": loss_rules_given(),

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET
 
 from eventing.core.names import NAME_CHARS_MAX, is_id
 from eventing.core.roles import oversees
+from eventing.operations.selectors.console import EXTENTS_MAX
+from eventing.operations.selectors.rp_figures import rp_figures
 from eventing.rps.selectors.rendezvous_point_lists import Q_CHARS_MAX, SORTS, rendezvous_points_listed_by
 from eventing.rps.selectors.rendezvous_points import Listed
 from portal.console.pages import words
-from portal.console.pages.access import current_user, page, principal_of
+from portal.console.pages.access import current_user, endpoint, page, principal_of
 
 PAGE_ROWS = 50
 
@@ -35,6 +37,15 @@ class ListQuery:
         if members["sort"] == _default_sort(members["prefix"]):
             members["sort"] = None
         return "?" + urlencode({name: text for name, text in members.items() if text})
+
+
+@endpoint
+@require_GET
+def figures(request: HttpRequest) -> JsonResponse:
+    """Answer size, readers, lag and alarms of the RPs of `?ids=a,b`, those of a shown page (rp_figures)."""
+    ids = request.GET.get("ids", "").split(",", EXTENTS_MAX)[:EXTENTS_MAX]
+    found = rp_figures(principal=principal_of(current_user(request)), ids=ids)
+    return JsonResponse({rp: asdict(one) for rp, one in found.items()})
 
 
 @dataclass(frozen=True, slots=True)

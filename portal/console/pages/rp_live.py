@@ -18,16 +18,17 @@ from eventing.rps.selectors.descriptors import descriptor_get, descriptor_of
 from eventing.rps.selectors.rendezvous_points import rendezvous_point_get
 from eventing.rps.services.permission import require
 from portal.console.pages.access import current_user, endpoint, principal_of
+from portal.console.pages.overview import range_of
 from portal.console.rp_history import rp_history
 
 
 @endpoint
 @require_GET
 def past(request: HttpRequest, reference: str) -> JsonResponse:
-    """Answer the history of the administrative RP (rp_history). For principals who may read that RP."""
+    """Answer the history of the administrative RP in `?range=` (rp_history). For principals who may read that RP."""
     row = rendezvous_point_get(reference)
     require(descriptor_get(admin_id(row.id)), principal_of(current_user(request)), "subscribe")
-    return JsonResponse(rp_history(row.id))
+    return JsonResponse(rp_history(row.id, range_of(request)))
 
 
 @endpoint

@@ -49,7 +49,7 @@ def start(request: HttpRequest) -> HttpResponse:
     }
     if reference:
         row, _ = _seen(reference, principal, "describe")
-        context |= {"rp": row, "label": words.label(row), "commands": words.commands(row.name or row.id)}
+        context |= {"rp": row, "label": words.label(row), "commands": words.commands(words.reference(row))}
     return render(request, "portal/start.html", context, status=400 if form.errors else 200)
 
 

@@ -20,11 +20,13 @@ from django.views.decorators.http import require_GET
 from eventing.core.decoding import json_reader
 from eventing.core.errors import InvalidCursor, InvalidRequest, NotFound
 from eventing.core.events.cursors import OFFSET_MAX, Cursor
+from eventing.core.events.positions import TIME_MS_MAX
 from eventing.core.ids import is_admin
 from eventing.core.names import NAME_CHARS_MAX
 from eventing.core.roles import oversees
 from eventing.core.timestamps import timestamp
-from eventing.log.ranges import ENTRIES_MAX, LogEntry, LogRange, offset_at, range_after, range_before
+from eventing.log.control import offset_at
+from eventing.log.ranges import ENTRIES_MAX, LogEntry, LogRange, range_after, range_before
 from eventing.log.scripts import NoLog
 from eventing.replication.locations import replica_locations
 from eventing.rps.rules.descriptor import Descriptor
@@ -40,8 +42,6 @@ LANES_MAX = 6
 PREVIEW_CHARS = 160
 TEXT_CHARS_MAX = 256
 """Of an attribute in lists; the event itself has it whole."""
-
-MOMENT_MS_MAX = 253_402_300_799_999  # the end of the year 9999
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,15}", re.ASCII)
 
@@ -147,13 +147,13 @@ def _may_publish(request: HttpRequest, descriptor: Descriptor) -> bool:
 
 def _range(request: HttpRequest, rp: str, limit: int) -> LogRange:
     after, before = (_number(request, name, OFFSET_MAX) for name in ("after", "before"))
-    moment = _number(request, "at", MOMENT_MS_MAX)
+    moment = _number(request, "at", TIME_MS_MAX)
     if sum(one is not None for one in (after, before, moment)) > 1:
         raise InvalidRequest("Give one of after, before and at.")
     if after is not None:
         return range_after(rp, after, limit)
     if moment is not None:
-        return range_after(rp, max(0, offset_at(rp, moment) - 1 - limit // 2), limit)
+        return range_after(rp, max(0, offset_at(rp, moment).offset - 1 - limit // 2), limit)
     return range_before(rp, before, limit)
 
 

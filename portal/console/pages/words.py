@@ -52,18 +52,34 @@ def label(rp: RendezvousPoint) -> str:
 
 def ack_text(ack: Ack) -> str:
     """Return the meaning of an acknowledgement level."""
+    if ack.all:
+        return "on disk, and held by every replica"
     if ack.replicas:
         return f"on disk, and held by {_plural(ack.replicas, 'replica')}"
     return "on disk (stored)" if ack.stored else "in memory (accepted)"
 
 
+def reference(rp: RendezvousPoint) -> str:
+    """Return the shortest reference of an RP for commands and addresses: its name in this domain, else its id."""
+    own = f"/{config().domain}/"
+    return rp.name.removeprefix(own).strip("/") if rp.name and rp.name.startswith(own) else rp.id
+
+
 def commands(reference: str) -> dict[str, str]:
-    """Return terminal commands equivalent to the page, for the RP that `reference` names."""
+    """Return terminal commands equivalent to the page, for the RP with this reference (`reference`)."""
+    base = config().base_url
+    events = f"{base}/api/v1/rps/{reference}"
+    header = '-H "Authorization: Bearer $HERALD_TOKEN"'
     return {
-        "token": f"export HERALD_URL={config().base_url} HERALD_TOKEN=$(.venv/bin/herald token create)",
-        "create": f".venv/bin/herald rp create {reference}",
-        "subscribe": f".venv/bin/herald sub {reference} --from earliest",
-        "publish": f""".venv/bin/herald pub {reference} '{{"hello": "world"}}'""",
+        "token": f"export HERALD_URL={base} HERALD_TOKEN=$(herald token create)",
+        "create": f"herald rp create {reference}",
+        "subscribe": f"herald sub {reference} --from earliest",
+        "publish": f"""herald pub {reference} '{{"hello": "world"}}'""",
+        "pull": f"herald sub {reference} --from earliest --count 10",
+        "curl_publish": f"""curl {events}/events {header} \\
+  -H "Content-Type: application/json" -d '{{"hello": "world"}}'""",
+        "curl_subscribe": f'curl -N "{events}/stream?after=earliest" {header}',
+        "curl_pull": f'curl "{events}/events?after=earliest&limit=10" {header}',
     }
 
 

@@ -8,20 +8,23 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Lock
 
-from django.conf import settings
 from django.db import DatabaseError, connections
 
 from eventing.access.selectors.keys import signing_key, verification_keys
 from eventing.conf import config
 from eventing.core.config import Config
 from eventing.core.container import per_process
+from eventing.core.data_plane import SINGLE, data_plane_address
 from eventing.peering.models import Peer
 from eventing.peering.rules.domain_documents import fingerprint_shown
 from eventing.peering.selectors.domain_documents import own_keys
 from eventing.peering.selectors.peers import peers_all
 from portal.bundle import FOLDER, HOW_TO_BUILD, NOT_BUILT, manifest
+from portal.installation import lock_lines, run_command, server_command
 from portal.security import is_exposed, weaknesses
 from portal.supervisor.diagnosis import machine, stores
+from portal.supervisor.diagnosis.backups import backup_finding
+from portal.supervisor.diagnosis.data_plane import data_plane_findings
 from portal.supervisor.diagnosis.findings import DiagnosisFinding, fail, ok, warn
 
 NAMED_MAX = 5  # peers named in one finding
@@ -47,17 +50,25 @@ def security_findings(config: Config) -> list[DiagnosisFinding]:
     return found or [ok("security", f"{reach}; no weak secrets, no readable private files")]
 
 
+def _redis_findings(config: Config) -> list[DiagnosisFinding]:
+    """Check the data plane: one server, or several."""
+    several = data_plane_address(config.redis_url).kind != SINGLE
+    return data_plane_findings(config) if several else stores.redis_findings(config)
+
+
 def key_finding() -> DiagnosisFinding:
     """Check that the domain can sign tokens."""
     try:
         signing, verifying = signing_key(), verification_keys()
     except DatabaseError:  # no table yet, or no database: the finding about the database states which
-        return ok("keys", "none yet (make run creates the first key)")
+        return ok("keys", f"none yet ({run_command()} creates the first key)")
     if signing is not None:
         return ok("keys", f"{signing['kid']} signs; {len(verifying)} verify")
     if verifying:
-        return fail("keys", "No signing key is valid now, so no token can be issued.", "make run creates a new key.")
-    return warn("keys", "The domain has no key yet.", "make run creates the first key.")
+        return fail(
+            "keys", "No signing key is valid now, so no token can be issued.", f"{run_command()} creates a new key."
+        )
+    return warn("keys", "The domain has no key yet.", f"{run_command()} creates the first key.")
 
 
 def peer_findings() -> list[DiagnosisFinding]:
@@ -98,11 +109,14 @@ def _named(peers: list[Peer]) -> str:
 
 CHECKS: tuple[tuple[str, Callable[[], list[DiagnosisFinding]]], ...] = (
     ("settings", lambda: machine.settings_findings(os.environ)),
-    ("python", lambda: machine.python_findings(settings.BASE_DIR / "requirements" / "run.txt")),
+    ("profile", lambda: [machine.profile_finding(config(), os.environ)]),
+    ("python", lambda: machine.python_findings(lock_lines())),
     ("data folder", lambda: [machine.data_folder_finding(config())]),
     ("security", lambda: security_findings(config())),
-    ("redis", lambda: stores.redis_findings(config())),
+    ("redis", lambda: _redis_findings(config())),
+    ("broker", lambda: stores.broker_findings(config())),
     ("database", lambda: [stores.database_finding(config())]),
+    ("backup", lambda: [backup_finding(config())]),
     ("keys", lambda: [key_finding()]),
     ("peers", peer_findings),
     ("console", lambda: [console_finding()]),
@@ -153,7 +167,11 @@ def findings_within(seconds: float) -> list[DiagnosisFinding]:
             found += asked[name].result()
         else:
             found.append(
-                warn(name, f"No result within {seconds:g} s.", "Check again; manage.py doctor waits for the result.")
+                warn(
+                    name,
+                    f"No result within {seconds:g} s.",
+                    f"Check again; {server_command()} doctor waits for the result.",
+                )
             )
     with looks.lock:
         for name, look in asked.items():

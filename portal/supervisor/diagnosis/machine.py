@@ -9,14 +9,15 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from importlib.util import find_spec
-from pathlib import Path
 
 import httpx
 
 from eventing.core.config import Config, unknown_setting, unknown_settings
+from portal.installation import DISTRIBUTION, from_source, run_command
+from portal.machine_size import machine_size
 from portal.supervisor.data_folder import is_locked, read_table, unwritable
 from portal.supervisor.diagnosis.findings import DiagnosisFinding, fail, ok, warn
 from portal.supervisor.java import java_found
@@ -44,8 +45,16 @@ def settings_findings(env: Mapping[str, str]) -> list[DiagnosisFinding]:
     ]
 
 
-def python_findings(lock: Path) -> list[DiagnosisFinding]:
-    """Python, and the installed packages against requirements/run.txt."""
+def profile_finding(config: Config, env: Mapping[str, str]) -> DiagnosisFinding:
+    """Name the profile in use, and the reason for it."""
+    profile = "small" if config.is_small else "standard"
+    if env.get("HERALD_PROFILE", "") in ("", "auto"):
+        return ok("profile", f"{profile}, chosen for this machine: {machine_size().shown()}")
+    return ok("profile", f"{profile}, as HERALD_PROFILE states; this machine has {machine_size().shown()}")
+
+
+def python_findings(lock: Sequence[str]) -> list[DiagnosisFinding]:
+    """Python, and the installed packages against the lines of locked requirements."""
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < PYTHON_MIN:
         found = [
@@ -71,10 +80,10 @@ def python_findings(lock: Path) -> list[DiagnosisFinding]:
             warn(
                 "packages",
                 f"Not as locked: {', '.join(differing)}.",
-                "Run: .venv/bin/pip install -r requirements/run.txt",
+                f"Run: {_install('-r requirements/run.txt', DISTRIBUTION)}",
             ),
         ]
-    return [*found, ok("packages", "all as locked in requirements/run.txt")]
+    return [*found, ok("packages", f"all as locked in {'requirements/run.txt' if from_source() else DISTRIBUTION}")]
 
 
 def data_folder_finding(config: Config) -> DiagnosisFinding:
@@ -128,7 +137,7 @@ def reports_finding(config: Config) -> DiagnosisFinding:
         return warn(
             "reports",
             f"Java {java.major} is installed ({java.path}) but PySpark is not: no reports are created.",
-            "Run make run again, or: .venv/bin/pip install -r requirements/reports.txt",
+            f"Install it: {_install('-r requirements/reports.txt', f'{DISTRIBUTION}[reports]')}",
         )
     if java.good:
         return ok("reports", f"available: Java {java.major} ({java.path}), PySpark {metadata.version('pyspark')}")
@@ -192,7 +201,7 @@ def _nobody_answers(config: Config, ours: bool) -> DiagnosisFinding:
                 f"Port {config.port} on {config.host} cannot be opened ({error.strerror or error}).",
                 "Choose others with HERALD_HOST and HERALD_PORT.",
             )
-    return ok("gateway", f"not running; port {config.port} is free (make run starts it)")
+    return ok("gateway", f"not running; port {config.port} is free ({run_command()} starts it)")
 
 
 def _taken(config: Config) -> DiagnosisFinding:
@@ -203,9 +212,10 @@ def _taken(config: Config) -> DiagnosisFinding:
     )
 
 
-def _pins(lock: Path) -> list[tuple[str, str]]:
-    try:
-        text = lock.read_text()
-    except OSError:
-        return []
-    return [(found[1], found[2]) for found in map(_PIN.match, text.splitlines()) if found]
+def _pins(lock: Sequence[str]) -> list[tuple[str, str]]:
+    return [(found[1], found[2]) for found in map(_PIN.match, lock) if found]
+
+
+def _install(in_source: str, installed: str) -> str:
+    """Return the command that installs packages: what `pip install` takes in a source tree, and elsewhere."""
+    return f".venv/bin/pip install {in_source}" if from_source() else f"{sys.executable} -m pip install '{installed}'"

@@ -15,7 +15,9 @@ from django.db import DatabaseError, connection
 
 from eventing.core.config import Config
 from eventing.store.errors import RedisError
+from eventing.store.forward_queue import forwards_queued
 from eventing.store.inspection import inspected
+from portal.queues import BrokerAway, waiting
 from portal.supervisor import redis_server
 from portal.supervisor.data_folder import is_locked, read_table
 from portal.supervisor.diagnosis.settings_table import masked_url
@@ -83,17 +85,20 @@ def _of_redis(config: Config) -> dict[str, Any]:
     where = masked_url(config.redis_url) if config.redis_url else "embedded"
     from portal.celery import app as celery  # Celery costs 0.1 s to import, and few gateways are ever asked
 
-    prefix = celery.conf.broker_transport_options.get("global_keyprefix", "")
     served = ((celery.conf.task_default_queue, "worker"), (FORWARD_QUEUE, "forwarder"))
-    lists, hashes = [f"{prefix}{queue}" for queue, _ in served], [f"{prefix}unacked"]
+    hashes = []
+    if not config.broker_url:
+        hashes.append(f"{celery.conf.broker_transport_options['global_keyprefix']}unacked")
     try:
-        info, _, (*waiting, taken) = inspected(config.effective_redis_url, lists, hashes)
+        info, _, taken = inspected(config.effective_redis_url, (), hashes)
     except ValueError:
         return {"redis": {"where": where, "problem": "HERALD_REDIS_URL cannot be read."}, "queues": []}
     except (RedisError, OSError):
         return {"redis": {"where": where, "problem": "Redis does not answer."}, "queues": []}
-    queues = [{"name": name, "by": by, "waiting": count} for (name, by), count in zip(served, waiting, strict=True)]
-    queues.append({"name": "with a worker", "by": "", "waiting": taken})
+    queues = []
+    with suppress(BrokerAway, RedisError):
+        queues = [{"name": name, "by": by, "waiting": _waiting(name, config)} for name, by in served]
+        queues += [{"name": "with a worker", "by": "", "waiting": count} for count in taken]
     shown = {
         "where": where,
         "version": redis_server.server_version(info),
@@ -110,6 +115,11 @@ def _of_redis(config: Config) -> dict[str, Any]:
         "last_write": str(info.get("aof_last_write_status", "ok")),
     }
     return {"redis": shown, "queues": queues}
+
+
+def _waiting(queue: str, config: Config) -> int:
+    """Count what waits for the worker or the forwarder. Raises BrokerAway, RedisError."""
+    return forwards_queued() if queue == FORWARD_QUEUE and config.is_one_process else waiting(queue)
 
 
 def _of_database(config: Config) -> dict[str, Any]:

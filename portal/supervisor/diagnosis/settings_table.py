@@ -7,14 +7,15 @@ from dataclasses import Field, dataclass, fields
 from typing import Any
 from urllib.parse import urlsplit
 
-from eventing.core.config import Config
+from eventing.core.config import SMALL_DEFAULTS, Config
 
 MASK = "********"
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One row: `value` is masked where it is secret; `origin` is `default` or `environment`."""
+    """One row: `value` is masked where it is secret; `origin` is `default`, `profile` where the profile has another default, or
+    `environment`."""
 
     name: str
     value: str
@@ -30,7 +31,7 @@ def settings_in_use(config: Config, env: Mapping[str, str]) -> list[Setting]:
             name=_variable(setting),
             value=_shown(getattr(config, setting.name), secret=setting.metadata["secret"]),
             unit=setting.metadata["unit"],
-            origin="environment" if env.get(_variable(setting), "") else "default",
+            origin=_origin(setting, config, env),
             about=setting.metadata["about"],
         )
         for setting in fields(config)
@@ -63,16 +64,23 @@ def settings_markdown() -> str:
 
 
 def masked_url(url: str) -> str:
-    """Return the URL without its password."""
+    """Return the URL, which may name several servers, without its password."""
     try:
-        password = urlsplit(url).password
+        user_and_password, at, _ = urlsplit(url).netloc.rpartition("@")
     except ValueError:
         return MASK
+    password = user_and_password.partition(":")[2] if at else ""
     return url.replace(f":{password}@", f":{MASK}@", 1) if password else url
 
 
 def _variable(setting: Field[Any]) -> str:
     return f"HERALD_{setting.name.upper()}"
+
+
+def _origin(setting: Field[Any], config: Config, env: Mapping[str, str]) -> str:
+    if env.get(_variable(setting), ""):
+        return "environment"
+    return "profile" if config.is_small and setting.name in SMALL_DEFAULTS else "default"
 
 
 def _shown(value: Any, *, secret: bool) -> str:

@@ -5,6 +5,7 @@ import { awayWords } from "../away.js";
 import { addPeer } from "../federation/actions.js";
 import { judged, summary } from "../federation/health.js";
 import { FederationMap } from "../federation/map.js";
+import { BacklogPlot } from "../federation/past.js";
 import { Panel, badge, domainName, quarantined, wrong } from "../federation/panel.js";
 import { count, plural, rate } from "../format.js";
 import { openDomain } from "../live.js";
@@ -20,6 +21,7 @@ const hrefOf = (name) => `${page.listUrl}/${encodeURIComponent(name)}`;
 
 const panel = new Panel(byId("panel"), may);
 const map = new FederationMap(byId("map"), { hrefOf, onOpen: open });
+const past = new BacklogPlot(page.loadUrl);
 let evidence = []; // of all quarantined origins
 let since = 0; // when the state was read; traffic is known from then on
 let said = new Map(); // level by peer, to announce changes to screen readers
@@ -98,6 +100,7 @@ function turnTo(name) {
   document.title = document.title.replace(/^.*? · /, `${name || "Federation"} · `);
   byId("federation").classList.toggle("one", Boolean(name));
   panel.open(name);
+  past.of(name);
   if (live.state) draw(live.state, new Set());
 }
 

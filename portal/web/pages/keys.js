@@ -1,11 +1,13 @@
 /** Signing keys, new tokens, revocations. The page's marks state the rights, and the domain checks them. */
 
-import { byId, need, pageData } from "../elements.js";
+import { byId, findAll, need, pageData } from "../elements.js";
 import { ask } from "../dialog.js";
 import { Listing, keepCurrent } from "../listing.js";
 import { tellEnd } from "../domain_connection.js";
 import { SessionEnded, request } from "../requests.js";
-import { html, nothing, render } from "../table.js";
+import { RpLabels } from "../rp_labels.js";
+import { breakable, html, nothing, render } from "../table.js";
+import { startSearch } from "../timescale/adding.js";
 import { fillTimes } from "../times.js";
 import { toast } from "../toast.js";
 
@@ -97,34 +99,75 @@ byId("rotate")?.addEventListener("click", () => void rotate());
 
 // ---- a new token ----
 
+const labels = new RpLabels(page.labelsUrl, () => {
+  drawChosen();
+  tokens.redraw();
+});
+/** @type {string[]} */
+let chosen = []; // ids, names and subtrees to which the next token is narrowed
+
+function drawChosen() {
+  const list = document.getElementById("rps-chosen");
+  if (!list) return;
+  list.hidden = chosen.length === 0;
+  render(
+    chosen.map(
+      (rp) => html`<li><button type="button" class="button compact" aria-label=${`Remove ${labels.of(rp)}`}
+        @click=${() => choose(chosen.filter((one) => one !== rp))}>${labels.of(rp)} <span aria-hidden="true">×</span></button></li>`,
+    ),
+    list,
+  );
+}
+
+/** @param {string[]} rps */
+function choose(rps) {
+  chosen = [...new Set(rps)];
+  drawChosen();
+  void labels.ask(chosen.filter((rp) => !rp.includes("/")));
+  byId("rps").focus();
+}
+
+/** The request's body. Throws what is missing, with the field at which it is. @param {HTMLFormElement} form */
 function wanted(form) {
-  const field = (name) => form.elements.namedItem(name);
-  const checked = [...form.querySelectorAll("[name=ops]:checked")].map(({ value }) => value);
-  const all = checked.length === form.querySelectorAll("[name=ops]").length;
-  const rps = field("rps")
-    .value.split(/[\s,]+/)
-    .filter(Boolean);
-  const narrowed = rps.length ? { scopes: [{ rps, ops: checked }] } : all ? {} : { ops: checked };
+  const field = (name) => need(form, `[name=${name}]`, HTMLInputElement);
+  const ops = findAll(form, "[name=ops]:checked").map((box) => /** @type {HTMLInputElement} */ (box).value);
+  const everywhere = need(form, "[name=where]:checked", HTMLInputElement).value === "all";
+  const typed = byId("rps", HTMLInputElement).value.trim();
+  const rps = typed && !everywhere ? [...chosen, typed] : chosen; // who did not press Enter meant it all the same
+  if (!everywhere && !rps.length) throw new Missing("Choose a rendezvous point, or all of them.", byId("rps"));
+  if (!ops.length) throw new Missing("Choose at least one permission.", field("ops"));
+  const all = ops.length === findAll(form, "[name=ops]").length;
   return {
     subject: field("subject").value.trim(),
     admin: field("admin").checked,
-    lease_s: Number(field("lease").value) * Number(field("unit").value),
-    ...narrowed,
+    lease_s: Number(field("lease").value) * Number(need(form, "[name=unit]", HTMLSelectElement).value),
+    ...(everywhere ? !all && { ops } : { scopes: [{ rps, ops }] }),
   };
 }
 
+class Missing extends Error {
+  /** @param {string} message @param {HTMLElement} field */
+  constructor(message, field) {
+    super(message);
+    this.field = field;
+  }
+}
+
+/** @param {HTMLFormElement} form */
 async function create(form) {
-  const button = form.querySelector("button.primary");
+  const button = need(form, "button.primary");
   const problem = byId("token-problem");
   if (button.getAttribute("aria-busy") === "true") return;
   button.setAttribute("aria-busy", "true");
   problem.hidden = true;
   try {
     showToken(await request("POST", "/api/v1/tokens", wanted(form)));
+    tokens.refresh();
   } catch (error) {
     if (error instanceof SessionEnded) tellEnd(error);
     problem.textContent = error.message;
     problem.hidden = false;
+    if (error instanceof Missing) error.field.focus();
   } finally {
     button.removeAttribute("aria-busy");
   }
@@ -133,12 +176,15 @@ async function create(form) {
 /** Shown once: it is kept nowhere, here or at the domain. */
 function showToken(made) {
   const box = byId("token-made");
+  const exported = `export HERALD_URL=${location.origin} HERALD_TOKEN=${made.token}`;
   box.hidden = false;
   render(
     html`<div class="notice success">
         <p><strong>Copy the token now: it is not shown again.</strong> Anyone who has it acts as <strong>${made.subject}</strong>${made.admin ? ", an administrator," : ""}
           until <time datetime=${made.expires_at} data-local></time> (<time datetime=${made.expires_at} data-countdown></time>).</p>
-        <div class="command"><pre id="token-text">${made.token}</pre><button type="button" class="copy" data-copy=${made.token}>Copy</button></div>
+        <div class="command"><pre id="token-export" tabindex="0" role="region" aria-label="Command that sets the token">${exported}</pre><button type="button" class="copy" data-copy=${exported}>Copy</button></div>
+        <details class="more"><summary>The token alone</summary>
+          <div class="command"><pre id="token-text" tabindex="0" role="region" aria-label="The token">${made.token}</pre><button type="button" class="copy" data-copy=${made.token}>Copy</button></div></details>
         <p class="small muted">Its id is <code>${made.id}</code>; revoking this id revokes only this token.</p>
       </div>`,
     box,
@@ -147,9 +193,94 @@ function showToken(made) {
   box.scrollIntoView({ block: "nearest" });
 }
 
-byId("token-form")?.addEventListener("submit", (event) => {
-  event.preventDefault();
-  void create(event.currentTarget);
+const tokenForm = document.getElementById("token-form");
+if (tokenForm instanceof HTMLFormElement) {
+  tokenForm.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void create(tokenForm);
+  });
+  tokenForm.addEventListener("change", () => {
+    byId("token-rps").hidden = need(tokenForm, "[name=where]:checked", HTMLInputElement).value === "all";
+  });
+  startSearch({
+    input: byId("rps", HTMLInputElement),
+    list: byId("rps-found"),
+    onChoose: (rp) => choose([...chosen, rp]),
+  });
+}
+
+// ---- issued tokens ----
+
+const TOKEN_STATES = { valid: "good", expired: "", revoked: "bad" };
+
+function revokeToken({ id, subject }) {
+  return ask({
+    title: "Revoke this token?",
+    says: `From now on this token of ${subject} is rejected, and connections that use it are closed within seconds. This cannot be undone.`,
+    action: "Revoke",
+    danger: true,
+    reason: { hint: "Recorded in the audit." },
+    perform: async (reason) => {
+      await request("POST", "/api/v1/revocations", { kind: "token", value: id, reason });
+      toast("The token is revoked.");
+      tokens.refresh();
+      revocations.refresh();
+    },
+  });
+}
+
+function scopeOf({ rps, ops }) {
+  return html`${rps ? rps.map((rp, index) => html`${index ? ", " : ""}${breakable(rp.includes("/") || rp === "*" ? rp : labels.of(rp))}`) : "all rendezvous points"}
+    <span class="rp-sub">${ops ? ops.join(", ") : "all operations"}</span>`;
+}
+
+const tokens = new Listing({
+  id: "tokens",
+  url: "/api/v1/tokens",
+  concerns: ({ type }) => type.startsWith("io.herald.revocation.") || type === "io.herald.key.retired",
+  query: ({ state, ...filters }) => (state === "any" ? filters : { ...filters, state }),
+  onShown: ({ items }) =>
+    void labels.ask(items.flatMap(({ rps }) => rps ?? []).filter((rp) => !rp.includes("/") && rp !== "*")),
+  table: {
+    caption: "Tokens issued in the last 30 days, newest first",
+    key: ({ id }) => id,
+    empty: html`<strong>No tokens</strong><span>No token that was issued in the last 30 days is valid.</span>`,
+    columns: [
+      {
+        name: "Subject",
+        header: true,
+        cell: ({ id, subject, admin }) =>
+          html`<strong>${subject || "(too long to be recorded)"}</strong>${admin ? html` <span class="tag">administrator</span>` : nothing}<span class="rp-sub mono" title="Id of the token">${id}</span>`,
+      },
+      { name: "Scope", width: "16rem", cell: scopeOf },
+      {
+        name: "Issued",
+        width: "10rem",
+        cell: ({ issued_at: at, issued_by: by }) =>
+          html`<time datetime=${at} data-age></time><span class="rp-sub">by ${by}</span>`,
+      },
+      {
+        name: "Expires",
+        width: "10rem",
+        cell: ({ expires_at: at, state }) =>
+          state === "valid"
+            ? html`<time datetime=${at} data-countdown></time>`
+            : html`<span class="badge ${TOKEN_STATES[state]}">${state}</span>`,
+      },
+      ...("operates" in page
+        ? [
+            {
+              name: "Actions",
+              width: "7rem",
+              cell: (token) =>
+                token.state === "valid"
+                  ? html`<span class="row-actions"><button type="button" class="button compact danger" aria-label=${`Revoke the token of ${token.subject}`} @click=${() => void revokeToken(token)}>Revoke</button></span>`
+                  : nothing,
+            },
+          ]
+        : []),
+    ],
+  },
 });
 
 // ---- revocations ----
@@ -254,4 +385,4 @@ kind.addEventListener("change", () => {
     : "Token id, subject or key id";
 });
 
-keepCurrent([keys, revocations]);
+keepCurrent([keys, tokens, revocations]);

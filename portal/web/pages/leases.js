@@ -1,12 +1,13 @@
 /** All leases of the domain, the soonest to end first. */
 
-import { pageData } from "../elements.js";
+import { byId, pageData } from "../elements.js";
 import { act, renewed } from "../acting.js";
-import { duration } from "../format.js";
+import { failureWords, performOnEach } from "../bulk.js";
+import { count, duration, plural } from "../format.js";
 import { Listing, keepCurrent } from "../listing.js";
 import { request } from "../requests.js";
 import { RpLabels } from "../rp_labels.js";
-import { breakable, html } from "../table.js";
+import { breakable, html, nothing } from "../table.js";
 import { serverNow } from "../times.js";
 
 const SOON_S = 600; // ends within: marked
@@ -55,6 +56,62 @@ function renew(button, lease) {
   void act(button, perform, (answer) => renewed(answer.lease ?? lease, lease.granted_s)).then(() => leases.refresh());
 }
 
+// ---- many at once ----
+
+const keyOf = ({ kind, id }) => `${kind} ${id}`;
+/** @type {Set<string>} */
+const picked = new Set(); // keys of leases
+
+function pick(lease, on) {
+  if (on) picked.add(keyOf(lease));
+  else picked.delete(keyOf(lease));
+  drawBulk();
+}
+
+/** What left the page is no longer selected. */
+function drawBulk() {
+  const bar = document.getElementById("bulk");
+  if (!bar) return;
+  const shown = new Set(leases.items.map(keyOf));
+  for (const key of picked) if (!shown.has(key)) picked.delete(key);
+  bar.hidden = shown.size === 0;
+  const all = byId("pick-all", HTMLInputElement);
+  all.checked = picked.size > 0 && picked.size === shown.size;
+  all.indeterminate = picked.size > 0 && !all.checked;
+  byId("picked").textContent = picked.size ? `${count(picked.size)} selected` : "Select all on this page";
+  byId("renew-picked").hidden = picked.size === 0;
+}
+
+async function renewPicked() {
+  const wanted = leases.items.filter((lease) => picked.has(keyOf(lease)));
+  const { done, failed } = await performOnEach(
+    wanted,
+    (lease) => KINDS[lease.kind].renew(lease),
+    (number) => {
+      byId("picked").textContent = `${count(number)} of ${count(wanted.length)} renewed`;
+    },
+  );
+  for (const lease of done) picked.delete(keyOf(lease));
+  leases.redraw();
+  drawBulk();
+  leases.refresh();
+  if (!failed.length) return `${plural(done.length, "lease")} renewed.`;
+  throw new Error(
+    failureWords(
+      failed.map(({ item, message }) => ({ name: item.name ?? item.id, message })),
+      wanted.length,
+    ),
+  );
+}
+
+document.getElementById("pick-all")?.addEventListener("change", ({ target }) => {
+  for (const lease of leases.items) pick(lease, /** @type {HTMLInputElement} */ (target).checked);
+  leases.redraw();
+});
+document.getElementById("renew-picked")?.addEventListener("click", ({ currentTarget }) => {
+  void act(/** @type {HTMLElement} */ (currentTarget), renewPicked, (said) => said);
+});
+
 function soon({ expires_at: at, warned }) {
   return warned || Date.parse(at) - serverNow() < SOON_S * 1000;
 }
@@ -64,13 +121,26 @@ const leases = new Listing({
   concerns: ({ type }) => OF_LEASES.test(type),
   query: ({ within_s: within, ...filters }) =>
     within ? { ...filters, ends_before: new Date(serverNow() + within * 1000).toISOString() } : filters,
-  onShown: ({ items }) => void labels.ask(items.map(({ name, rp }) => (name ? null : rp))),
+  onShown: ({ items }) => {
+    drawBulk();
+    void labels.ask(items.map(({ name, rp }) => (name ? null : rp)));
+  },
   table: {
     caption: "Leases, sorted by expiry, earliest first",
-    key: ({ kind, id }) => `${kind} ${id}`,
+    key: keyOf,
     empty: html`<strong>No leases</strong><span>Rendezvous points, subscriptions, replicas and peers exist until their lease expires.</span>`,
     columns: [
-      { name: "Of", header: true, cell: (lease) => html`${KINDS[lease.kind].label(lease)}` },
+      {
+        name: "Of",
+        header: true,
+        cell: (lease) =>
+          html`${
+            "operates" in page
+              ? html`<input type="checkbox" class="pick" aria-label=${`Select ${KINDS[lease.kind].word} ${lease.name ?? lease.id}`}
+                .checked=${picked.has(keyOf(lease))} @change=${({ target }) => pick(lease, target.checked)}>`
+              : nothing
+          }${KINDS[lease.kind].label(lease)}`,
+      },
       { name: "Kind", width: "10rem", cell: ({ kind }) => html`<span class="tag">${KINDS[kind].word}</span>` },
       { name: "Owner", width: "12rem", cell: ({ owner }) => owner ?? html`<span class="muted">–</span>` },
       { name: "Granted", width: "8rem", cell: (lease) => duration(lease.granted_s * 1000) },

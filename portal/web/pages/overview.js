@@ -1,29 +1,35 @@
-/** The domain at a glance: numbers, the last hour, alarms, what is busy. Live from domain.admin. */
+/** The domain at a glance: numbers, a range of the past, alarms, what is busy. Live from domain.admin. */
 
 import { byId, findAll, need, pageData } from "../elements.js";
-import { causeOf } from "../alarm_cause.js";
+import { isMuted } from "../alarm_badge.js";
+import { causeOf, runbookOf } from "../alarm_cause.js";
 import { awayWords } from "../away.js";
-import { LoadSeries, STEPS } from "../load_series.js";
+import { LoadSeries } from "../load_series.js";
 import { age, byteRate, bytes, count, duration, percent, plural, rate } from "../format.js";
 import { Hottest } from "../hottest.js";
 import { openDomain } from "../live.js";
 import { Plot } from "../plot.js";
+import { RANGES, beginsLater, chosenRange, startRange } from "../ranges.js";
 import { SessionEnded, getJson } from "../requests.js";
 import { drawSparkline } from "../sparkline.js";
-import { Table, breakable, html, nothing, render } from "../table.js";
+import { Table, breakable, html, render } from "../table.js";
+import { serverNow } from "../times.js";
 
 const LOAD_SAMPLED = "io.herald.load.sampled";
 const GATEWAY_LOST = "io.herald.gateway.lost";
 const ALARMS_SHOWN = 5;
 const HOT_SHOWN = 8;
 const ENDING_EVERY_MS = 30_000; // how often is asked how many leases end soon
-const LINES_EVERY_MS = 1_000; // how often the lines of the last hour are drawn anew
+const LINES_EVERY_MS = 1_000; // how often the lines of the past are drawn anew
 const page = pageData();
 
 const load = new LoadSeries();
 const hottest = new Hottest(page.labelsUrl);
+let range = chosenRange();
+const titleOf = () => `Events per second, ${RANGES[range].words}`;
 const plot = new Plot(byId("rates"), {
-  title: "Events per second in the last hour",
+  title: titleOf(),
+  spanS: RANGES[range].seconds,
   format: rate,
   series: [
     { name: "in", fill: true },
@@ -139,6 +145,8 @@ function mark(name, kind) {
 function drawLines() {
   const { series } = load;
   plot.show(series.times, [series.column("events_in"), series.column("deliveries")]);
+  setText(byId("rates-title"), titleOf());
+  setText(byId("rates-begin"), loaded ? beginsLater(range, series.times, serverNow() / 1000) : "");
   for (const [name, { line, element }] of tiles) {
     const column = line && TILES[name]({}, { counts: {} })[2];
     if (!column) {
@@ -146,10 +154,10 @@ function drawLines() {
       continue;
     }
     const known = series.column(column);
-    drawSparkline(line, known, STEPS);
+    drawSparkline(line, known, Math.ceil(RANGES[range].seconds / series.stepS));
     const most = Math.max(0, ...known.filter((value) => value !== null));
     const title = need(element, ".tile-name").textContent;
-    const words = `${title}, last hour: at most ${column === "events_in" || column === "deliveries" ? rate(most) : count(most)}`;
+    const words = `${title}, ${RANGES[range].words}: at most ${column === "events_in" || column === "deliveries" ? rate(most) : count(most)}`;
     if (line.getAttribute("aria-label") !== words) line.setAttribute("aria-label", words);
   }
 }
@@ -169,32 +177,31 @@ async function askEnding() {
 
 // ---- alarms ----
 
-let drawn = false;
 const SEVERITIES = { critical: "bad", warning: "warn" };
 
+/** Above all else while there are any; muted ones are counted only. */
 function drawAlarms(state) {
-  if (!drawn) byId("alarms").replaceChildren(); // what stood there while loading
-  drawn = true;
   const order = Object.keys(SEVERITIES);
-  const alarms = Object.values(state.alarms).sort(
-    (a, b) => order.indexOf(a.severity) - order.indexOf(b.severity) || b.raised_at.localeCompare(a.raised_at),
-  );
-  setText(byId("alarms-count"), alarms.length ? plural(alarms.length, "alarm") : "");
-  const shown = alarms.slice(0, ALARMS_SHOWN);
-  render(
-    shown.length
-      ? html`<ul class="alarm-list">${shown.map(alarm)}</ul>${alarms.length > shown.length ? html`<p class="empty"><a href="/alarms">All ${alarms.length} alarms</a></p>` : nothing}`
-      : html`<div class="empty"><strong>No active alarms</strong><span>${Object.keys(state.watches).length ? `${plural(Object.keys(state.watches).length, "watch rule")} in use.` : "Watch rules of rendezvous points and of the domain raise alarms."}</span></div>`,
-    byId("alarms"),
-  );
+  const all = Object.values(state.alarms);
+  const alarms = all
+    .filter((one) => !isMuted(one))
+    .sort((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity) || b.raised_at.localeCompare(a.raised_at));
+  const muted = all.length - alarms.length;
+  const rules = Object.keys(state.watches).length;
+  const none = rules ? `No active alarms, ${plural(rules, "watch rule")} in use.` : "No active alarms.";
+  byId("alarms-card").hidden = alarms.length === 0;
+  byId("alarms-card").classList.toggle("bad", alarms[0]?.severity === "critical");
+  setText(byId("alarms-none"), `${alarms.length ? "" : none}${muted ? ` ${plural(muted, "alarm")} muted.` : ""}`);
+  setText(byId("alarms-count"), alarms.length > ALARMS_SHOWN ? `All ${alarms.length}` : "All");
+  render(html`<ul class="alarm-list">${alarms.slice(0, ALARMS_SHOWN).map(alarm)}</ul>`, byId("alarms"));
 }
 
 function alarm(one) {
-  const { severity, detail, raised_at: at } = one;
+  const { severity, detail, kind, acknowledged, since } = one;
   return html`<li>
-    <span class="alarm-head"><span class="badge ${SEVERITIES[severity] ?? ""}">${severity}</span>
-      <time class="small muted" datetime=${at} data-age></time></span>
-    <span><a class="alarm-link" href=${causeOf(one)}>${detail}</a></span>
+    <span class="badge ${SEVERITIES[severity] ?? ""}">${severity}</span>
+    <span class="alarm-what"><a class="alarm-link" href=${causeOf(one)}>${detail}</a>
+      <span class="small muted">since <time datetime=${since} data-age></time>${acknowledged ? `, acknowledged by ${acknowledged.by}` : ""} · <a href=${runbookOf(kind)}>What to do</a></span></span>
   </li>`;
 }
 
@@ -276,14 +283,23 @@ function drawTables(state) {
 let lines = 0; // when the lines were drawn last
 let loaded = false;
 
-async function loadHour() {
+async function loadRange() {
+  const asked = range;
   try {
-    load.reset(await getJson(page.loadUrl));
+    const answer = await getJson(`${page.loadUrl}?range=${asked}`);
+    if (asked !== range) return;
+    load.reset(answer);
   } catch {
     // Without the past the lines begin now; the connection's pill shows the problem.
   }
   loaded = true;
 }
+
+startRange(byId("range"), (name) => {
+  range = name;
+  plot.range(RANGES[name].seconds, titleOf());
+  void loadRange().then(drawLines);
+});
 
 function onChange(state, events, { fresh }) {
   if (fresh) {
@@ -321,6 +337,6 @@ const live = openDomain({
   },
 });
 hottest.onNames = () => hot.show(hottest.rows());
-await loadHour();
+await loadRange();
 if (live.state) drawLines();
 setTimeout(askEnding, ENDING_EVERY_MS);

@@ -4,12 +4,14 @@
  * logs.
  */
 
-import { byId, need, pageData } from "../elements.js";
+import { byId, findAll, need, pageData } from "../elements.js";
 import { plural } from "../format.js";
 import { openDomain } from "../live.js";
 import { SAMPLES, pollEnds } from "../poll.js";
 import { SessionEnded } from "../requests.js";
 import { NameTree } from "../rp/name_tree.js";
+import { ListBulk } from "../rp/list_bulk.js";
+import { ListFigures } from "../rp/list_figures.js";
 import { ListRates, PolledRates } from "../rp/list_rates.js";
 import { ListRows } from "../rp/list_rows.js";
 import { drawSparkline } from "../sparkline.js";
@@ -21,7 +23,25 @@ const FAILURES_SHOWN = 2; // one lost answer is no news
 const RP_EVENT = /^io\.herald\.rp\.(created|changed|deleted|paused|resumed)$/;
 const LEASES = new Set(["io.herald.lease.granted", "io.herald.lease.renewed"]);
 const page = pageData();
-const rows = new ListRows(byId("rps"));
+const rows = new ListRows(byId("rps"), () => {
+  figures.rowsChanged();
+  bulk.draw();
+});
+const figures = new ListFigures(page.figuresUrl, rows);
+const bulk = new ListBulk(byId("rps"), { figures, onDone: () => rows.look() });
+bulk.draw(); // a browser keeps what was checked before a reload
+
+// From the search field to the rows that were found, and among them, without the stops between.
+document.addEventListener("keydown", (event) => {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const at = document.activeElement;
+  if (!step || !(at instanceof HTMLElement) || !at.matches("#q, .rp-link")) return;
+  const stops = [byId("q"), ...findAll(document, ".rp-link")];
+  const next = stops[stops.indexOf(at) + step];
+  if (!next) return;
+  event.preventDefault();
+  next.focus();
+});
 
 if ("live" in page) watch();
 else poll();

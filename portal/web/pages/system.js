@@ -6,6 +6,7 @@
 import { byId, pageData } from "../elements.js";
 import { bytes, count, duration, percent, plural, rate } from "../format.js";
 import { keepCurrent } from "../listing.js";
+import { startSystemPast } from "../system_past.js";
 import { tellEnd } from "../domain_connection.js";
 import { PacedPoll } from "../polling.js";
 import { SessionEnded, Unanswered, getJson } from "../requests.js";
@@ -38,7 +39,7 @@ const READY = {
   database: "database",
   workers: "worker",
   forwarder: "forwarder",
-  beat: "beat",
+  beat: "schedule",
   stored: "durable writes",
   gateway: "gateway",
 };
@@ -316,3 +317,4 @@ document.addEventListener("visibilitychange", look);
 findSettings();
 void lookForFindings();
 keepCurrent([], (state) => gateways.show(Object.values(state.gateways)));
+startSystemPast(page.loadUrl);

@@ -1,14 +1,12 @@
 /** A report's numbers, names and times as people read them. Pure. */
 
 import { bytes, count, duration } from "../format.js";
+import { formatter } from "../times.js";
 
-const DATE = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
-const DATE_TIME = new Intl.DateTimeFormat(undefined, {
-  day: "numeric",
-  month: "short",
-  hour: "2-digit",
-  minute: "2-digit",
-});
+/** @type {Intl.DateTimeFormatOptions} */
+const DATE = { day: "numeric", month: "short", year: "numeric" };
+/** @type {Intl.DateTimeFormatOptions} */
+const DATE_TIME = { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" };
 const FRACTION = new Intl.NumberFormat(undefined, { maximumFractionDigits: 2 });
 const NOTHING = "–";
 const HOUR_MS = 3_600_000;
@@ -47,7 +45,7 @@ export function spoken(name) {
 /** @param {string} iso */
 export function instant(iso) {
   const at = new Date(iso);
-  return Number.isNaN(at.getTime()) ? String(iso) : DATE_TIME.format(at);
+  return Number.isNaN(at.getTime()) ? String(iso) : formatter(DATE_TIME).format(at);
 }
 
 /** The time that a run is about: a day, an hour, or from and to. @param {{from: string, to: string}} run */
@@ -55,14 +53,14 @@ export function period({ from, to }) {
   const begin = new Date(from);
   const end = new Date(to);
   const length = end.getTime() - begin.getTime();
-  if (length === HOUR_MS) return `${DATE_TIME.format(begin)}, one hour`;
+  if (length === HOUR_MS) return `${formatter(DATE_TIME).format(begin)}, one hour`;
   const whole = (at) => at.getUTCHours() + at.getUTCMinutes() + at.getUTCSeconds() === 0;
   if (whole(begin) && whole(end)) {
-    const utc = (at) => DATE.format(new Date(at.getTime() + at.getTimezoneOffset() * 60_000));
+    const utc = (at) => formatter(DATE).format(new Date(at.getTime() + at.getTimezoneOffset() * 60_000));
     const last = new Date(end.getTime() - 1);
     return length <= 24 * HOUR_MS ? `${utc(begin)} (UTC)` : `${utc(begin)} to ${utc(last)} (UTC)`;
   }
-  return `${DATE_TIME.format(begin)} to ${DATE_TIME.format(end)}`;
+  return `${formatter(DATE_TIME).format(begin)} to ${formatter(DATE_TIME).format(end)}`;
 }
 
 /** A short list or series of a report as objects: column name -> value. */

@@ -4,8 +4,8 @@ import { findAll, need } from "../elements.js";
 import { PacedPoll } from "../polling.js";
 import { getJson, request } from "../requests.js";
 import { html, nothing, render } from "../table.js";
-import { policyAsked } from "./changing.js";
 import { byId, page, setText, whenShown } from "./page.js";
+import { draftPolicy, openPolicyEditor } from "./policy_editor.js";
 
 /** @import { RpState } from "../shapes.d.ts" */
 /** @import { AdminEvent } from "../types.d.ts" */
@@ -24,7 +24,7 @@ const looking = new PacedPoll(
 export function startAccess() {
   show(JSON.parse(byId("policy").textContent));
   if (byId("change-policy")) byId("change-policy").hidden = false;
-  byId("change-policy")?.addEventListener("click", () => void policyAsked());
+  byId("change-policy")?.addEventListener("click", () => void openPolicyEditor());
   if (!byId("explain")) return;
   const form = byId("explain", HTMLFormElement);
   form.addEventListener("change", () => {
@@ -64,7 +64,7 @@ function rule({ issuer, claims = {}, allow, jwks }) {
 
 function people(issuer) {
   if (issuer === "anyone") return "Anyone, with or without a token,";
-  if (issuer === "domain") return `Bearers of tokens of ${page.home}`;
+  if (issuer === "domain") return `Bearers of tokens of ${page.authority}`;
   return `Bearers of tokens of ${issuer.replace(/^peer:/, "")}`;
 }
 
@@ -109,7 +109,13 @@ async function explain(form) {
   try {
     if (who === "claims") asked.claims = claimsTyped();
     if (who === "token") asked.token = byId("token", HTMLTextAreaElement).value.trim();
-    render(explanation(await request("POST", `${page.api}/policy/explain`, asked), asked.operation), box);
+    const draft = draftPolicy();
+    const [saved, tried] = await Promise.all(
+      [asked, draft && { ...asked, policy: draft }].map(
+        (one) => one && request("POST", `${page.api}/policy/explain`, one),
+      ),
+    );
+    render(explanation(tried ?? saved, asked.operation, tried && saved), box);
   } catch (error) {
     render(html`<p class="answer" data-kind="bad">${error.message}</p>`, box);
   } finally {
@@ -126,9 +132,11 @@ function claimsTyped() {
   }
 }
 
-function explanation({ allowed, decided_by: by, reason, rules }, operation) {
+/** @param {any} answer @param {string} operation @param {any} saved the answer by the saved policy, if an unsaved one decided */
+function explanation({ allowed, decided_by: by, reason, rules }, operation, saved) {
   return html`<div class="explanation">
-    <p><span class="badge ${allowed ? "good" : "bad"}">${allowed ? "allowed" : "refused"}</span> <strong>${operation}</strong> <span class="muted">decided by ${by}</span></p>
+    <p>${verdict(allowed)} <strong>${operation}</strong> <span class="muted">decided by ${by}</span></p>
+    ${saved ? html`<p class="small">Saved policy: ${verdict(saved.allowed)} <span class="muted">decided by ${saved.decided_by}</span></p>` : nothing}
     <p>${reason}</p>
     ${
       rules.length
@@ -139,4 +147,8 @@ function explanation({ allowed, decided_by: by, reason, rules }, operation) {
         : nothing
     }
   </div>`;
+}
+
+function verdict(allowed) {
+  return html`<span class="badge ${allowed ? "good" : "bad"}">${allowed ? "allowed" : "refused"}</span>`;
 }

@@ -1,16 +1,18 @@
-/** Events of an RP's administrative RP in sentences, newest first. */
+/** The activity log: events of an RP's administrative RP in sentences, newest first, retention folded into one line. */
 
 import { duration, plural } from "../format.js";
 import { getJson } from "../requests.js";
 import { html, nothing, render } from "../table.js";
 import { fillTimes } from "../times.js";
+import { KINDS, folded, isRetention } from "./activity.js";
 import { byId } from "./page.js";
 
+/** @import { Entry } from "./activity.js" */
 /** @import { AdminEvent } from "../types.d.ts" */
 
 const CATALOGUE_URL = "/api/v1/admin/catalogue"; // live.js has fetched it: the browser has it
 const ROWS_MAX = 300;
-const READERS = "io.herald.sessions.changed";
+const RETENTION_MAX = 100; // reports of retention that are kept besides
 const SAMPLES = new Set([
   "io.herald.load.sampled",
   "io.herald.subscription.lagged",
@@ -29,11 +31,12 @@ const ENDS = new Set(["io.herald.rp.deleted", "io.herald.lease.expired", "io.her
 /** @type {Record<string, {about: string}> | null} */
 let types = null;
 let loaded = false;
-let rows = []; // {id, event}, the newest first
+/** @type {AdminEvent[]} */
+let rows = []; // the newest first
 
 /** Begin with what the administrative RP remembers. @param {{offset: number, event: AdminEvent}[] | null} events the newest first */
 export async function startAdministration(events) {
-  byId("show-readers").addEventListener("change", draw);
+  byId("activity-kind").addEventListener("change", draw);
   types = await getJson(CATALOGUE_URL)
     .then((catalogue) => catalogue.types)
     .catch(() => ({}));
@@ -53,7 +56,10 @@ function take(events) {
   if (told.length === 0) return 0;
   const known = new Map(rows.map((event) => [event.id, event]));
   for (const event of told) known.set(event.id, event);
-  rows = [...known.values()].sort((a, b) => (a.time < b.time ? 1 : a.time > b.time ? -1 : 0)).slice(0, ROWS_MAX);
+  const left = { retention: RETENTION_MAX, others: ROWS_MAX };
+  rows = [...known.values()]
+    .sort((a, b) => (b.time ?? "").localeCompare(a.time ?? ""))
+    .filter((event) => left[isRetention(event) ? "retention" : "others"]-- > 0);
   return told.length;
 }
 
@@ -63,11 +69,13 @@ function draw() {
   const box = byId("happened");
   if (!begun) box.replaceChildren();
   begun = true;
-  const shown = byId("show-readers", HTMLInputElement).checked ? rows : rows.filter(({ type }) => type !== READERS);
+  const shown = rows.filter(KINDS[byId("activity-kind", HTMLSelectElement).value]);
   render(
     shown.length
-      ? html`<ol class="happened">${shown.map(row)}</ol>`
-      : html`<div class="empty"><strong>No administrative events</strong><span>Changes, leases and pauses appear here as they happen.</span></div>`,
+      ? html`<ol class="happened">${folded(shown).map((entry) => (entry.retention.length ? retentionRow(entry) : row(entry.event)))}</ol>`
+      : html`<div class="empty"><strong>No activity</strong><span>${
+          rows.length ? "Nothing of this kind is in the log." : "Changes, leases and pauses appear here as they happen."
+        }</span></div>`,
     box,
   );
   fillTimes(box);
@@ -84,6 +92,22 @@ function row(event) {
         <span>${says}${more.length ? html` <span class="muted">${more.join(", ")}</span>` : nothing}</span>
       </summary>
       <pre class="ev-raw">${JSON.stringify(event, null, 2)}</pre>
+    </details>
+  </li>`;
+}
+
+/** @param {Entry} entry */
+function retentionRow({ event, retention, removed }) {
+  return html`<li>
+    <details>
+      <summary>
+        <time class="number" datetime=${event.time} data-moment></time>
+        <span>Retention removed ${plural(removed, "event")} <span class="muted">in ${plural(retention.length, "report")} since <time datetime=${retention.at(-1)?.time} data-moment></time></span></span>
+      </summary>
+      <ul class="plain-list retention">${retention.map(
+        ({ time, data }) =>
+          html`<li class="small"><time class="number" datetime=${time} data-moment></time> ${plural(data.removed, "event")}</li>`,
+      )}</ul>
     </details>
   </li>`;
 }

@@ -1,4 +1,4 @@
-/** Dialogs with more fields than a reason: changing, trimming, inviting a peer, editing the policy. */
+/** Dialogs with more fields than a reason: changing, trimming, inviting a peer. */
 
 import { need } from "../elements.js";
 import { ask, field } from "../dialog.js";
@@ -56,35 +56,6 @@ export async function changeAsked() {
     perform: () => patchMatching(`"${was.version}"`, changes()),
   });
   if (done !== null) toast("The rendezvous point is changed.");
-}
-
-/** Change the policy as JSON. */
-export async function policyAsked() {
-  const was = await described();
-  if (!was) return;
-  const label = document.createElement("label");
-  const area = document.createElement("textarea");
-  label.htmlFor = area.id = "policy-typed";
-  label.textContent = "Rules, as JSON";
-  area.className = "tall";
-  area.spellcheck = false;
-  area.value = JSON.stringify(was.policy, null, 2);
-  const done = await ask({
-    title: "Change the policy",
-    says: box(label, area),
-    action: "Save",
-    perform: async () => {
-      let policy;
-      try {
-        policy = JSON.parse(area.value);
-      } catch (error) {
-        area.focus();
-        throw new Error(`Not valid JSON: ${error.message}`, { cause: error });
-      }
-      await patchMatching(`"${was.version}"`, { policy });
-    },
-  });
-  if (done !== null) toast("The policy is changed and takes effect at once.");
 }
 
 /** Trim the history: all of it, or all but the newest events. */

@@ -6,6 +6,7 @@ import { EventList, ROWS_MAX } from "../event_list.js";
 import { count } from "../format.js";
 import { LoggedOut, domainConnection, onAgain } from "../domain_connection.js";
 import { byId, page, setText, whenShown } from "./page.js";
+import { startSearch } from "./event_search.js";
 
 const WAITING_MS = 1_000; // after this the page shows that it waits for the acknowledgement
 const NONE_YET = ["No events yet", "Events appear as they are published. Publish the first one with the form."];
@@ -27,6 +28,7 @@ let connected = false;
 export function startEvents() {
   startTools();
   startPublishing();
+  startSearch();
   whenShown("events-tab", () => {
     if (subscription) list.shown();
     else read(chosenFrom());

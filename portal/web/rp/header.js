@@ -16,14 +16,14 @@ let current = null; // the RP's row in the state; null before the first snapshot
 
 /** Wire the buttons. */
 export function startHeader() {
-  for (const id of ["pause-rp", "trim-rp", "change-rp", "end-replica"]) {
+  for (const id of ["pause-rp", "trim-rp", "change-rp", "leave-replica"]) {
     if (byId(id)) byId(id).hidden = false;
   }
   setText(byId("pause-rp"), byId("is-paused").hidden ? "Pause publishing…" : "Resume publishing");
   byId("pause-rp")?.addEventListener("click", () => (byId("is-paused").hidden ? void pause() : void resume()));
   byId("trim-rp")?.addEventListener("click", () => void trimAsked());
   byId("change-rp")?.addEventListener("click", () => void changeAsked());
-  byId("end-replica")?.addEventListener("click", () => void end());
+  byId("leave-replica")?.addEventListener("click", () => void leave());
   byId("delete-rp")?.addEventListener("click", (event) => {
     event.preventDefault();
     void remove();
@@ -109,8 +109,9 @@ async function remove() {
     says,
     action: "Delete",
     danger: true,
+    reason: { label: "Reason", hint: "Recorded in the audit." },
     type: { label: `Type ${shown()} to confirm`, text: shown() },
-    perform: () => request("DELETE", page.api),
+    perform: (reason) => request("DELETE", `${page.api}${reason ? `?${new URLSearchParams({ reason })}` : ""}`),
   });
   if (done === null) return;
   gone();
@@ -118,16 +119,16 @@ async function remove() {
   need(byId("is-gone"), "a").focus();
 }
 
-async function end() {
+async function leave() {
   const done = await ask({
-    title: "End this replica?",
+    title: "Leave this replica?",
     says: `The events that ${page.domain} holds and the durable subscriptions here are deleted. The rendezvous point continues at ${page.home} and other domains.`,
-    action: "End the replica",
+    action: "Leave",
     danger: true,
     type: { label: `Type ${page.home} to confirm`, text: page.home },
     perform: () => request("DELETE", `/api/v1/replicas/${page.rp}`),
   });
   if (done === null) return;
   gone();
-  toast("The replica is ended.");
+  toast("This domain has left the replica.");
 }

@@ -67,10 +67,10 @@ const INTAKES = {
       name: "Actions",
       width: "7.5rem",
       cell: (row) =>
-        html`<button type="button" class="button compact danger" @click=${() => remove(row)}>Remove<span class="visually-hidden"> ${row.title || row.id}</span></button>`,
+        html`<button type="button" class="button compact danger" @click=${() => remove(row)}>Delete<span class="visually-hidden"> ${row.title || row.id}</span></button>`,
     },
   ],
-  empty: html`<strong>No intakes</strong><span>Add one to have GitHub, Grafana, Stripe, or anything that sends webhooks publish here.</span>`,
+  empty: html`<strong>No intakes</strong><span>Create one to have GitHub, Grafana, Stripe, or anything that sends webhooks publish here.</span>`,
 };
 
 async function look() {
@@ -126,9 +126,9 @@ async function add() {
   const value = (name) => need(says, `[name=${name}]`, HTMLInputElement).value.trim();
   let made = { url: "", title: "" };
   const done = await ask({
-    title: "Add an intake?",
+    title: "Create an intake?",
     says,
-    action: "Add",
+    action: "Create",
     perform: async () => {
       const secret = value("secret");
       const format = need(says, "select", HTMLSelectElement).value;
@@ -164,13 +164,13 @@ function showOnce(url) {
 
 async function remove(row) {
   const done = await ask({
-    title: `Remove ${row.title || "this intake"}?`,
+    title: `Delete ${row.title || "this intake"}?`,
     says: "Its address receives nothing any more; the sender is answered 404. This cannot be undone.",
-    action: "Remove",
+    action: "Delete",
     danger: true,
     perform: () => request("DELETE", `/api/v1/intakes/${encodeURIComponent(row.id)}`),
   });
   if (done === null) return;
-  toast("The intake is removed.");
+  toast("The intake is deleted.");
   lookSoon();
 }

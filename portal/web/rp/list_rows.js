@@ -16,6 +16,7 @@ const NEW_MS = 3_000;
 
 export class ListRows {
   #box;
+  #onRows;
   /** @type {{askedAt: number, rows: HTMLElement} | null} */
   #held = null; // what was fetched while rows must not move
   #waiting = false; // for the tab to be seen
@@ -29,9 +30,13 @@ export class ListRows {
     (error) => (error instanceof SessionEnded ? tellEnd(error) : setTimeout(() => this.look(), AGAIN_MS)),
   );
 
-  /** @param {HTMLElement} box holds the table, or the words that there is none, and the links to other pages */
-  constructor(box) {
+  /**
+   * @param {HTMLElement} box holds the table, or the words that there is none, and the links to other pages
+   * @param {() => void} onRows called when other rows have come
+   */
+  constructor(box, onRows) {
     this.#box = box;
+    this.#onRows = onRows;
     for (const left of ["pointerleave", "focusout"]) {
       box.addEventListener(left, () => this.#held && setTimeout(() => this.#takeOver(), 0));
     }
@@ -87,10 +92,11 @@ export class ListRows {
     if (link.textContent !== label) {
       link.replaceChildren(...label.split(/(?<=\/)/).flatMap((part) => [part, document.createElement("wbr")]));
     }
-    const badge = row.querySelector(".badge.warn");
+    const badge = row.querySelector("[data-paused]");
     if (rp.paused && !badge) {
       const made = document.createElement("span");
       made.className = "badge warn";
+      made.dataset.paused = "";
       made.textContent = "paused";
       row.querySelector(".rp-sub").prepend(made, " ");
     } else if (!rp.paused) {
@@ -101,7 +107,8 @@ export class ListRows {
   #takeOver() {
     if (!this.#held) return;
     const body = this.#box.querySelector("tbody");
-    if (body && (body.matches(":hover") || body.contains(document.activeElement))) return; // when the reader has left
+    const active = document.activeElement;
+    if (body && (body.matches(":hover") || body.contains(active))) return; // when the reader has left
     const { askedAt, rows } = this.#held;
     this.#held = null;
     const before = new Map(this.each());
@@ -110,17 +117,21 @@ export class ListRows {
       if (known) this.#keep(row, known);
       else if (before.size) this.#mark(row);
     }
+    const bar = this.#box.querySelector(".bulk");
+    if (bar) rows.querySelector(".bulk")?.replaceWith(bar);
     this.#box.replaceChildren(...[...rows.childNodes].map((node) => document.adoptNode(node)));
+    if (bar?.isConnected && bar.contains(active) && active instanceof HTMLElement) active.focus();
     for (const [id, { rp, gone, at }] of this.#taken) {
       const row = this.#row(id);
       if (row && at >= askedAt) this.#say(row, rp, gone);
       else this.#taken.delete(id); // the rows say it themselves
     }
+    this.#onRows();
   }
 
   /** The moving cells of a row stay what they are: its line and its numbers. */
   #keep(row, known) {
-    for (const cell of [".col-rate", ".col-out"]) {
+    for (const cell of [".col-rate", ".col-out", ".col-behind", "[data-alarms]", ".pick"]) {
       const moving = known.querySelector(cell);
       if (moving) row.querySelector(cell)?.replaceWith(moving);
     }

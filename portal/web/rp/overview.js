@@ -1,10 +1,12 @@
-/** An RP at a glance: what flows now and in the last hour, how full its history is, alarms, its lease. */
+/** An RP at a glance: what flows now and did lately, how full its history is, alarms, its lease. */
 
 import { need } from "../elements.js";
-import { causeOf } from "../alarm_cause.js";
+import { isMuted } from "../alarm_badge.js";
+import { causeOf, runbookOf } from "../alarm_cause.js";
 import { age, behind, byteRate, bytes, count, plural, rate } from "../format.js";
 import { LoadSeries } from "../load_series.js";
 import { Plot } from "../plot.js";
+import { RANGES, beginsLater, chosenRange, startRange } from "../ranges.js";
 import { Rate, pollEnds, rateText } from "../poll.js";
 import { getJson, request } from "../requests.js";
 import { html, render } from "../table.js";
@@ -22,7 +24,6 @@ const GATEWAY_LOST = "io.herald.gateway.lost";
 const FRESH_MS = 5_000; // an RP without traffic is not sampled: an older sample is not current
 const INTERVAL_LEAST_S = 0.5; // the first sample for who begins to watch may be of an instant
 const SETTLED_S = 15; // steps so far back are complete: where nothing was sampled, nothing moved
-const HOUR_S = 3600;
 const DRAWN_EVERY_MS = 1_000;
 const UNITS_S = { minutes: 60, hours: 3600, days: 86_400 };
 const SEVERITIES = { critical: "bad", warning: "warn" };
@@ -32,6 +33,9 @@ const load = new LoadSeries();
 let plot = null;
 /** @type {RpState} */
 let state; // none before the first snapshot
+
+let range = chosenRange();
+const titleOf = () => `Events per second, ${RANGES[range].words}`;
 
 /** Begin: live data for principals who may read the administrative RP; for others the fill of the history, polled. */
 export function startOverview() {
@@ -44,17 +48,25 @@ export function startOverview() {
     return;
   }
   plot = new Plot(byId("load"), {
-    title: "Events per second in the last hour",
+    title: titleOf(),
+    spanS: RANGES[range].seconds,
     format: rate,
     series: [
       { name: "in", fill: true },
       { name: "out to readers", dash: [7, 4] },
     ],
   });
+  setText(byId("load-title"), titleOf());
+  startRange(byId("range"), (name) => {
+    range = name;
+    plot?.range(RANGES[name].seconds, titleOf());
+    setText(byId("load-title"), titleOf());
+    void pastAsked().then((past) => past && startLoad(past.load));
+  });
   setInterval(() => state && !document.hidden && drawNow(), DRAWN_EVERY_MS);
 }
 
-/** The last hour, as the domain remembers it. @param {LoadAnswer} answer of /console/rps/ID/past: `load` */
+/** The past, as the domain remembers it. @param {LoadAnswer} answer of /console/rps/ID/past: `load` */
 export function startLoad(answer) {
   load.reset(answer);
   if (state) drawPlot();
@@ -130,11 +142,12 @@ function tile(name, quantity, note) {
 function drawPlot() {
   const { series } = load;
   const now = serverNow() / 1000;
-  const since = Math.max(now - HOUR_S, Date.parse(state.rp?.created_at ?? "") / 1000 || 0);
+  const since = Math.max(now - RANGES[range].seconds, Date.parse(state.rp?.created_at ?? "") / 1000 || 0);
   if (series.times.length === 0) series.set(since, {});
   if (now - SETTLED_S > (series.times.at(-1) ?? 0)) series.set(now - SETTLED_S, {});
   const idle = (name) => series.column(name).map((value) => value ?? 0);
   plot?.show(series.times, [idle("events_in"), idle("deliveries")]);
+  setText(byId("load-begin"), beginsLater(range, series.times, now));
 }
 
 // ---- facts ----
@@ -205,10 +218,11 @@ function drawAlarms() {
 }
 
 function alarm(one) {
-  const { severity, detail, raised_at: at } = one;
+  const { kind, severity, detail, raised_at: at } = one;
   return html`<li>
     <span class="alarm-head"><span class="badge ${SEVERITIES[severity] ?? ""}">${severity}</span><time class="small muted" datetime=${at} data-age></time></span>
     <span><a class="alarm-link" href=${causeOf(one)}>${detail}</a></span>
+    <span class="small muted">${isMuted(one) ? "muted · " : ""}<a href=${runbookOf(kind)}>What to do</a></span>
   </li>`;
 }
 
@@ -234,7 +248,7 @@ async function renew(form) {
 /** Request the history of ID.admin: {load, events}; null without a response, whose reason the pill shows. */
 export async function pastAsked() {
   try {
-    return await getJson(page.pastUrl);
+    return await getJson(`${page.pastUrl}?range=${range}`);
   } catch {
     return null;
   }

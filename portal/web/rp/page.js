@@ -10,6 +10,7 @@ const data = pageData();
 export const page = {
   rp: data.rp,
   home: data.home,
+  authority: data.authority, // the domain that created it, whose people "domain" means in its policy
   domain: data.domain,
   ack: data.ack,
   source: data.source,
@@ -17,6 +18,9 @@ export const page = {
   api: `/api/v1/rps/${data.rp}`,
   ratesUrl: data.ratesUrl,
   pastUrl: data.pastUrl,
+  eventsUrl: data.eventsUrl,
+  exportUrl: data.exportUrl,
+  eventUrl: data.eventUrl,
   sealsUrl: data.sealsUrl,
   listUrl: data.listUrl,
   version: Number(data.version),

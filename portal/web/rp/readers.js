@@ -190,7 +190,7 @@ const SUBSCRIPTIONS = {
       width: "10rem",
       cell: (row) =>
         html`<span class="row-acts"><button type="button" class="button compact" @click=${() => renew(row)}>Renew<span class="visually-hidden"> ${row.owner}'s</span></button>
-          <button type="button" class="button compact danger" @click=${() => end(row)}>End<span class="visually-hidden"> ${row.owner}'s</span></button></span>`,
+          <button type="button" class="button compact danger" @click=${() => remove(row)}>Delete<span class="visually-hidden"> ${row.owner}'s</span></button></span>`,
     },
   ],
   sort: { column: 1, descending: true },
@@ -213,14 +213,14 @@ async function renew(row) {
   }
 }
 
-async function end(row) {
+async function remove(row) {
   const waiting = row.lag.events ? ` It is ${behind(row.lag.events, row.lag.lost)}; its unread events are lost.` : "";
   const done = await ask({
-    title: `End ${row.owner}'s subscription?`,
+    title: `Delete ${row.owner}'s subscription?`,
     says: `The subscription and its position are deleted permanently.${waiting}`,
-    action: "End subscription",
+    action: "Delete",
     danger: true,
     perform: () => request("DELETE", `/api/v1/subscriptions/${row.id}`),
   });
-  if (done !== null) toast("The subscription is ended.");
+  if (done !== null) toast("The subscription is deleted.");
 }

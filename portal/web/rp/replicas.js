@@ -15,7 +15,12 @@ const LINKS = {
   lazy: ["", "lazy", "events arrive over another link; only announcements are sent"],
   stopped: ["bad", "stopped", "no events are sent: see the federation page"],
 };
-const TOLD = new Set(["io.herald.replica.added", "io.herald.replica.removed", "io.herald.rp.changed"]);
+const TOLD = new Set([
+  "io.herald.replica.added",
+  "io.herald.replica.removed",
+  "io.herald.rp.changed",
+  "io.herald.rp.moved",
+]);
 
 /** @type {Table | null} */
 let table = null;

@@ -2,8 +2,8 @@
 
 import { PacedPoll } from "../polling.js";
 import { getJson } from "../requests.js";
-import { durationText } from "../durations.js";
 import { plural } from "../format.js";
+import { canonical, kindOf, ruleLabel, ruleWords } from "../rule_words.js";
 import { html, nothing, render } from "../table.js";
 import { fillTimes } from "../times.js";
 import { claimsWords } from "./access.js";
@@ -141,67 +141,7 @@ function alarmsOf(kind, stated) {
   return Object.values(state.alarms).filter(({ rule }) => ids.includes(rule));
 }
 
-function canonical(value) {
-  if (value === null || typeof value !== "object") return JSON.stringify(value);
-  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
-  return `{${Object.keys(value)
-    .sort()
-    .map((key) => `${key}:${canonical(value[key])}`)
-    .join()}}`;
-}
-
 // ---- in words ----
-
-const KINDS = {
-  lag: ({ events, seconds }) => [
-    "Durable subscriptions are ",
-    joined([
-      events && `at most ${plural(events, "event")} behind`,
-      seconds && `${events ? "" : "behind "}for at most ${durationText(seconds)}`,
-    ]),
-  ],
-  loss: ({ within_s: within }) =>
-    within
-      ? `Durable subscriptions are not expected to lose events within ${durationText(within)}`
-      : "Loss of events is not watched",
-  backlog: ({ events, oldest_s: oldest, peer }) => [
-    "For ",
-    peer ? html`<strong>${peer}</strong>` : "each peer",
-    " wait ",
-    joined(
-      [
-        events && `at most ${plural(events, "event")}`,
-        oldest && `${events ? "none" : "events"} longer than ${durationText(oldest)}`,
-      ].map((one) => one && one.replace(/^events/, "no events")),
-    ),
-  ],
-  lease_gap: ({ s }) =>
-    `The leases of the rendezvous point and of its durable subscriptions have at least ${durationText(s)} left`,
-  endpoint: ({ failing_s: most }) =>
-    `No endpoint of a durable subscription fails for longer than ${durationText(most)}`,
-  silence: ({ s, source }) => [
-    `An event arrives at least every ${durationText(s)}`,
-    source ? html` from <code>${source}</code>` : nothing,
-  ],
-};
-
-function joined(parts) {
-  return parts.filter(Boolean).join(", and ");
-}
-
-function kindOf(rule) {
-  return Object.keys(rule).find((name) => name !== "severity" && name !== "for_s") ?? "";
-}
-
-function ruleLabel(rule) {
-  return kindOf(rule).replace("_", " ");
-}
-
-function ruleWords(rule) {
-  const kind = kindOf(rule);
-  return html`${KINDS[kind]?.(rule[kind]) ?? html`<code>${canonical(rule[kind])}</code>`}.
-    <span class="muted small">Otherwise ${rule.severity === "critical" ? "a critical alarm" : "a warning"}${rule.for_s ? ` after ${durationText(rule.for_s)}` : ", at once"}.</span>`;
-}
 
 /** @param {Audience} audience */
 function audienceWords({ label, at_least: least, claims, issuer, publishing }) {

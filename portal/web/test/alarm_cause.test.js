@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { causeOf } from "../alarm_cause.js";
+import { causeOf, ruleOf, runbookOf } from "../alarm_cause.js";
 
 test("an alarm leads to its cause: the page that the domain names, and on an RP's page the tab that shows it", () => {
   assert.equal(
@@ -20,4 +20,12 @@ test("an alarm leads to its cause: the page that the domain names, and on an RP'
 test("an alarm of a kind that is not known here still leads somewhere", () => {
   assert.equal(causeOf({ kind: "new", rp: "x" }), "/rps/x#watching");
   assert.equal(causeOf({ kind: "new" }), "/alarms");
+});
+
+test("an alarm leads to its rule, where one is stated, and to what to do", () => {
+  const watches = { a: { rp: "x" }, b: { rp: null } };
+  assert.equal(ruleOf({ rule: "a" }, watches), "/rps/x#watching");
+  assert.equal(ruleOf({ rule: "b" }, watches), "/alarms#rule-b");
+  assert.equal(ruleOf({ rule: "lasting" }, watches), "");
+  assert.equal(runbookOf("lease_gap"), "/docs/alarms#lease_gap");
 });

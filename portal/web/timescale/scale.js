@@ -1,5 +1,7 @@
 /** The axis of time: which stretch of it is seen, and where an instant lies on the screen. Pure; instants are Unix milliseconds. */
 
+import { zone as chosenZone, zoneMs as zoneOffsetMs } from "../times.js";
+
 export const SPAN_MIN_MS = 10;
 export const SPAN_MAX_MS = 400 * 86_400_000; // longer than any history is kept
 const AT_MAX_MS = 253_402_300_799_999; // the end of the year 9999
@@ -107,7 +109,7 @@ export class Scale {
  * @param {number} spacing
  * @param {(at: number) => number} [zoneMs] how far the zone is ahead of UTC then
  */
-export function ticks(scale, spacing = 110, zoneMs = (at) => -new Date(at).getTimezoneOffset() * MINUTE) {
+export function ticks(scale, spacing = 110, zoneMs = zoneOffsetMs) {
   const wanted = scale.msPerPixel * spacing;
   const step = STEPS.find((one) => one >= wanted) ?? STEPS[STEPS.length - 1];
   const ahead = zoneMs(scale.from);
@@ -121,9 +123,9 @@ export function ticks(scale, spacing = 110, zoneMs = (at) => -new Date(at).getTi
 
 /**
  * Text of a tick beside others `step` apart: only the distinguishing part.
- * @param {number} at @param {number} step @param {string} [zone]
+ * @param {number} at @param {number} step @param {string} [zone] by default the one that the reader chose
  */
-export function tickText(at, step, zone) {
+export function tickText(at, step, zone = chosenZone()) {
   const parts =
     step < SECOND
       ? { minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 }

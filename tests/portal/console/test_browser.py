@@ -197,7 +197,7 @@ def test_deleting_asks_first_and_readers_are_told(console: Console) -> None:
     dialog = other.get_by_role("dialog")
     dialog.get_by_role("button", name="Delete").click()
     expect(dialog).to_be_visible()  # its name is to be typed first
-    dialog.get_by_role("textbox").fill("/localhost/short/lived/")
+    dialog.get_by_role("textbox", name="Type /localhost/short/lived/").fill("/localhost/short/lived/")
     dialog.get_by_role("button", name="Delete").click()
     for page in (other, console.page):
         expect(page.locator("#is-gone")).to_contain_text("This rendezvous point no longer exists.")

@@ -137,7 +137,7 @@ def test_a_subject_is_revoked_and_the_revocation_lifted(console: Console) -> Non
         assert theirs.get("/api/v1/rps").status_code == 200
         page.get_by_label("Which").fill("list-mallory")
         page.get_by_label("Reason").fill("laptop lost")
-        page.get_by_role("button", name="Revoke").click()
+        page.get_by_role("form", name="Revoke").get_by_role("button", name="Revoke").click()
         page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
         mine = row(page, "list-mallory", "revocations")
         expect(mine).to_contain_text("laptop lost")
@@ -148,19 +148,40 @@ def test_a_subject_is_revoked_and_the_revocation_lifted(console: Console) -> Non
         eventually(page, lambda: theirs.get("/api/v1/rps").status_code == 200, "the token is good again")
 
 
-def test_a_token_is_shown_once_and_works(console: Console, rp: str) -> None:
+def test_a_token_is_shown_once_works_and_is_revoked_in_the_list(console: Console, rp: str) -> None:
     page = shown(console, "/keys")
-    page.get_by_label("Subject").fill("list-roof")
-    page.get_by_label("Where").fill(rp)
-    page.get_by_role("button", name="Create token").click()
-    expect(page.locator("#token-text")).to_have_text(re.compile(r"\S"))
-    token = page.locator("#token-text").inner_text()
+    form = page.locator("#token-form")
+    form.get_by_label("Subject").fill("list-roof")
+    form.get_by_role("button", name="Create token").click()
+    expect(form.get_by_role("alert")).to_have_text("Choose a rendezvous point, or all of them.")
+    page.keyboard.type("lists/watched")  # where the focus was led
+    expect(page.locator("#rps-found li").first).to_contain_text("/lists/watched/")
+    page.keyboard.press("Enter")
+    expect(page.locator("#rps-chosen")).to_contain_text("/lists/watched/")
+    form.get_by_label("publish").check()
+    form.get_by_role("button", name="Create token").click()
+    expect(page.locator("#token-export")).to_contain_text(f"export HERALD_URL={console.domain.url} HERALD_TOKEN=ey")
+    token = page.locator("#token-export").inner_text().rpartition("=")[2]
+    assert_accessible(page)
+    listed = row(page, "list-roof", "tokens")
+    expect(listed).to_contain_text("/lists/watched/")
+    expect(listed).to_contain_text("describe, publish, subscribe")
     answer = httpx.get(
         f"{console.domain.url}/api/v1/rps", headers={"Authorization": f"Bearer {token}"}, trust_env=False
     )
     assert answer.status_code == 200, answer.text
     page.reload()
+    listed.get_by_role("button", name="Revoke").click()
     assert token not in page.content()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Reason").fill("only a test")
+    dialog.get_by_role("button", name="Revoke").click()
+    expect(listed).to_be_hidden()  # valid ones are shown
+    eventually(
+        page,
+        lambda: httpx.get(answer.url, headers={"Authorization": f"Bearer {token}"}, trust_env=False).status_code == 401,
+        "the token is rejected",
+    )
 
 
 def test_a_lease_is_renewed_and_counts_from_now(console: Console) -> None:

@@ -23,7 +23,7 @@ expect = playwright.expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
-TABS = ("Overview", "Events", "Readers", "Access", "Replicas", "Watching", "Intakes", "Administration")
+TABS = ("Overview", "Events", "Readers", "Access", "Replicas", "Watching", "Intakes", "Activity")
 AUDITORS = {"label": "auditors", "at_least": 1, "publishing": "flag"}
 
 
@@ -160,7 +160,7 @@ def test_a_flooding_publisher_is_seen_found_stopped_and_let_in_again(console: Co
         expect(page.locator("#is-paused")).to_contain_text("by admin: fred floods")
         flood.expect(409)
         assert "fred floods" in flood.said
-        page.get_by_role("tab", name="Administration").click()
+        page.get_by_role("tab", name="Activity").click()
         told = page.locator("#happened > ol > li").filter(has_text="Events are refused at the RP until it is resumed")
         expect(told).to_contain_text("reason: fred floods, by admin")
         page.get_by_role("button", name="Resume publishing").click()
@@ -305,8 +305,8 @@ def test_a_durable_subscription_that_lags_is_seen_renewed_and_ended(console: Con
         publish(client, rp, *range(7))
         found = page.locator("#subscriptions tbody tr").filter(has_text=made)
         expect(found).to_contain_text("7 behind")
-        found.get_by_role("button", name="End").click()
-        answered(console, "End subscription")
+        found.get_by_role("button", name="Delete").click()
+        answered(console, "Delete")
         expect(page.locator("#subscriptions")).to_contain_text("No durable subscriptions")
         assert client.get(f"/api/v1/subscriptions/{made}").status_code == 404
 

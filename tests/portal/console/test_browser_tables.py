@@ -15,14 +15,14 @@ pytest.importorskip("playwright.sync_api")
 
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
-WIDTHS_PX = (390, 768, 961, 1024, 1100, 1152, 1280, 1440)
+WIDTHS_PX = (390, 768, 961, 1024, 1100, 1152, 1280, 1440, 1920)
 NAME = "tables/harbour-master/positions-of-ships-in-the-fairway"
 PAGES = {
     "/": "#gateways tbody tr, #hot tbody tr",
     "/subscriptions": "#listing tbody tr",
     "/leases": "#listing tbody tr",
     "/audit": "#listing tbody tr",
-    "/keys": "#keys tbody tr",
+    "/keys": "#tokens tbody tr",
     "/alarms?state=all": "#listing tbody tr",
     "/rps": "tbody tr",
     "/rps/{rp}#readers": "#subscriptions tbody tr",
@@ -71,7 +71,11 @@ def rp(domain: Domain) -> str:
         made = client.post(f"/api/v1/rps/{found}/subscriptions", json={"lease_s": 3600})
         assert made.status_code == 201, made.text
         publish(client, found, *[{"n": number} for number in range(60)])
-        client.post("/api/v1/revocations", json={"kind": "subject", "value": "east-gauge", "reason": "Stolen."})
+    with domain.http(admin=True) as client:
+        scopes = [{"rps": ["tables/*"], "ops": ["describe", "publish", "subscribe"]}]
+        client.post("/api/v1/tokens", json={"subject": "west-gauge", "scopes": scopes}).raise_for_status()
+        revoked = {"kind": "subject", "value": "east-gauge", "reason": "Stolen."}
+        client.post("/api/v1/revocations", json=revoked).raise_for_status()
     return found
 
 

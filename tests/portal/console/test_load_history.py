@@ -1,4 +1,4 @@
-"""The last hour of load, from samples in domain.admin's history. portal/web/test/series.test.js keeps the same numbers."""
+"""Load in ranges of time, from samples in domain.admin's history. portal/web/test/series.test.js keeps the same numbers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from eventing.core.events.history import HistoryBounds
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.log import control
 from eventing.outbox.administrative_events import LOAD_SAMPLED, PEER_DELIVERY
-from portal.console.load_history import STEPS, LoadHistory
+from portal.console.load_history import RANGES, STEPS, LoadHistories, LoadHistory, PeerBacklogs
 
 
-def sampled(gateway: str, at: float, interval_s: float = 1.0, **numbers: int) -> dict[str, Any]:
+def sampled(gateway: str, at: float, interval_s: float = 1.0, **numbers: float) -> dict[str, Any]:
     data = dict.fromkeys(
         ("publishes", "events_in", "bytes_in", "deliveries", "bytes_out", "refused", "sessions", "readings"), 0
     )
@@ -89,18 +89,56 @@ def test_what_was_read_is_remembered_and_a_new_numbering_begins_anew() -> None:
         ]
         control.append(DOMAIN_ADMIN, made, HistoryBounds(max_events=100, max_bytes=1024**2, max_age_s=None))
 
-    history = LoadHistory()
+    history = LoadHistories()
     try:
         control.delete_log(DOMAIN_ADMIN)
-        assert history.read()["series"] == {}
+        assert history.read("1h")["series"] == {}
         publish(sampled("a", 1010, 10.0, events_in=10))
-        assert history.read()["series"]["events_in"] == [1]
+        assert history.read("1h")["series"]["events_in"] == [1]
         publish(sampled("a", 1020, 10.0, events_in=20), {"type": "io.herald.rp.created", "time": "x", "data": {}})
-        assert history.read()["series"]["events_in"] == [1, 2]
-        assert history.read()["series"]["events_in"] == [1, 2], "nothing is counted twice"
+        assert history.read("1h")["series"]["events_in"] == [1, 2]
+        assert history.read("1h")["series"]["events_in"] == [1, 2], "nothing is counted twice"
         control.delete_log(DOMAIN_ADMIN)
         publish(sampled("b", 5010, 10.0, events_in=30))
-        told = history.read()
+        told = history.read("1h")
         assert (told["series"]["events_in"], told["seen"]) == ([3], {"b": 5010})
     finally:
         control.delete_log(DOMAIN_ADMIN)
+
+
+def test_longer_ranges_have_longer_steps_of_the_same_samples() -> None:
+    short, long = LoadHistory(RANGES["1h"]), LoadHistory(RANGES["6h"])
+    for second in range(1, 181):
+        for history in (short, long):
+            history.add(sampled("a", 6000 + second, events_in=second % 60, cpu_s=0.5, lag_ms=second))
+    told = long.document()
+    assert (told["start"], told["step_s"], told["steps"]) == (6000, 60, 360)
+    assert told["series"]["events_in"] == [29.5] * 3, "60 s of 0 to 59 events"
+    assert told["series"]["cpu_s"] == [0.5] * 3
+    assert told["series"]["lag_ms"] == [60, 120, 180], "the greatest of the samples in a step"
+    assert len(short.document()["series"]["events_in"]) == 18
+    assert {name: one.step_s * one.steps for name, one in RANGES.items()} == {
+        "15m": 900,
+        "1h": 3600,
+        "6h": 21_600,
+        "24h": 86_400,
+        "7d": 604_800,
+    }
+
+
+def test_the_backlog_of_one_peer_holds_from_one_event_to_the_next() -> None:
+    backlogs = PeerBacklogs()
+    for peer, backlog, at in (
+        ("b.example", 9, 100),
+        ("b.example", 5, 9_002),
+        ("c.example", 7, 9_003),
+        ("b.example", 0, 9_021),
+    ):
+        moment = datetime.fromtimestamp(at, UTC).isoformat()
+        backlogs.add({"type": PEER_DELIVERY, "time": moment, "data": {"peer": peer, "backlog": backlog}})
+    told = backlogs.document("c.example", RANGES["15m"], 9_039)
+    assert (told["start"], told["series"]["backlog"]) == (9_000, [7, 7, 7, 7])
+    told = backlogs.document("b.example", RANGES["15m"], 9_039)
+    assert (told["start"], len(told["series"]["backlog"])) == (8_140, 90)
+    assert told["series"]["backlog"][-5:] == [9, 5, 5, 0, 0]
+    assert backlogs.document("d.example", RANGES["7d"], 9_039)["series"] == {}

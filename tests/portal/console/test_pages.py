@@ -23,13 +23,14 @@ from eventing.core.events.cloudevents import Event
 from eventing.core.events.cursors import Cursor
 from eventing.core.ids import admin_id
 from eventing.log import control
-from eventing.outbox.administrative_events import LOAD_SAMPLED, RP_PAUSED, admin_history
+from eventing.outbox.administrative_events import HISTORY_TRIMMED, LOAD_SAMPLED, RP_PAUSED, admin_history
 from eventing.replication.services.proofs import event_proof
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.services.rendezvous_points import rendezvous_point_create
 from portal.accounts.services.login_links import login_link_create
 from portal.console.pages.access import principal_of
 from portal.console.pages.start import TOKEN_S
+from portal.console.rp_history import RETENTION_TOLD
 from portal.supervisor.diagnosis.checks import console_finding
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("redis_url")]
@@ -187,7 +188,7 @@ def test_the_overview_is_for_who_oversees_the_domain(logged_in: MakeClient) -> N
     assert logged_in("ann").get("/console/load").status_code == 403
     root = logged_in("root", admin=True)
     assert "History reserved" in text_of(root.get("/"))
-    assert set(root.get("/console/load").json()) == {"start", "until", "step_s", "series", "seen"}
+    assert set(root.get("/console/load").json()) == {"start", "until", "step_s", "steps", "series", "seen"}
     assert root.get(f"/console/labels?ids={rp.id},nonsense").json() == {rp.id: "/localhost/weather/bergen/"}
 
 
@@ -269,7 +270,7 @@ def test_the_list_goes_on_page_by_page_and_shows_each_once(
         address: str | None = start
         while address:
             content = client.get(address).content.decode()
-            seen += re.findall(r"/localhost/many/\d/", content.replace("<wbr>", ""))
+            seen += re.findall(r"(?<=>)/localhost/many/\d/", content.replace("<wbr>", ""))
             following = re.search(r'href="(\?[^"]*)" rel="next"', content)
             address = "/rps" + following[1].replace("&amp;", "&") if following else None
         assert sorted(seen) == sorted(str(name) for name in names)
@@ -287,7 +288,14 @@ def test_what_a_user_may_not_see_is_not_listed(logged_in: MakeClient) -> None:
 
 
 def test_a_rendezvous_point_is_created_as_typed(logged_in: MakeClient) -> None:
-    typed = {**CREATE, "name": "weather/bergen", "title": "Rain", "max_age": 3, "ack": "accepted"}
+    typed = {
+        **CREATE,
+        "name": "weather/bergen",
+        "title": "Rain",
+        "max_age": 3,
+        "ack": "accepted",
+        "reliability": "0.999",
+    }
     response = logged_in().post("/rps/new", typed, follow=True)
     rp = RendezvousPoint.objects.get()
     assert response.redirect_chain == [(f"/rps/{rp.id}", 302)]
@@ -302,8 +310,11 @@ def test_a_rendezvous_point_is_created_as_typed(logged_in: MakeClient) -> None:
     assert "Created." in text_of(response)
     assert "unless used or renewed" in text_of(response)
     assert rp.renew_on_use
+    assert rp.reliability == 0.999
+    assert "Target reliability" in text_of(response)
     logged_in().post("/rps/new", {**CREATE, "renewal": "request"})
-    assert not RendezvousPoint.objects.exclude(id=rp.id).get().renew_on_use
+    other = RendezvousPoint.objects.exclude(id=rp.id).get()
+    assert (other.renew_on_use, other.reliability) == (False, None)
 
 
 def test_a_lease_that_was_shortened_is_said(logged_in: MakeClient) -> None:
@@ -417,6 +428,21 @@ def test_rates_tell_the_ends_of_the_logs_that_the_user_may_see(logged_in: MakeCl
     assert logged_in("ann").get("/console/rates").json() == {}
 
 
+def test_figures_of_a_shown_page_are_told_as_far_as_the_user_may_know_them(logged_in: MakeClient) -> None:
+    rp, secret = made(name="told/figures"), made("ben", policy=NOBODY)
+    event = Event("/s", "1", "t", b'{"specversion":"1.0","id":"1","source":"/s","type":"t"}')
+    control.append(rp.id, [event], rp.bounds)
+    held = {"events": 1, "bytes": len(event.body)}
+    more = ("readers", "subscriptions", "behind", "lost", "alarms", "critical")
+    asked = f"/console/rps/figures?ids={rp.id},{secret.id},{'a' * 26},,'"
+    assert logged_in("ben").get(asked).json() == {
+        rp.id: {**held, **dict.fromkeys(more)},
+        secret.id: {"events": 0, "bytes": 0, **dict.fromkeys(more, 0)},
+    }
+    assert logged_in("ann").get(asked).json() == {rp.id: {**held, **dict.fromkeys(more, 0)}}
+    assert logged_in("ann").get("/console/rps/figures").json() == {}
+
+
 def test_the_past_of_an_rp_is_told_to_who_may_watch_it(logged_in: MakeClient) -> None:
     rp = made("ben", name="told/past")
     logged_in("ben").post(f"/rps/{rp.id}/renew", {"lease": 5, "lease_unit": "hours"})
@@ -434,9 +460,21 @@ def test_the_past_of_an_rp_is_told_to_who_may_watch_it(logged_in: MakeClient) ->
         )
 
 
-def administrative(kind: str, data: dict[str, Any]) -> Event:
-    body = {"specversion": "1.0", "id": kind, "source": "/localhost", "type": kind, "time": "2026-11-21T20:00:07Z"}
-    return Event("/localhost", kind, kind, json.dumps({**body, "data": data}).encode())
+def test_reports_of_retention_leave_room_for_what_people_did(logged_in: MakeClient) -> None:
+    rp = made("ben", name="told/retention")
+    acts = [administrative(RP_PAUSED, {"by": "ben"}), administrative(HISTORY_TRIMMED, {"removed": 1, "by": "ben"})]
+    reports = [administrative(HISTORY_TRIMMED, {"removed": 3}, str(number)) for number in range(400)]
+    control.append(admin_id(rp.id), [*acts, *reports], admin_history(admin_id(rp.id)))
+    told = logged_in("ben").get(f"/console/rps/{rp.id}/past").json()["events"]
+    assert [one["event"]["data"].get("by") for one in told[RETENTION_TOLD : RETENTION_TOLD + 2]] == ["ben", "ben"]
+    assert [one["event"]["id"] for one in told[:2]] == ["399", "398"]
+    assert sorted((one["offset"] for one in told), reverse=True) == [one["offset"] for one in told]
+
+
+def administrative(kind: str, data: dict[str, Any], id_: str = "") -> Event:
+    id_ = id_ or kind
+    body = {"specversion": "1.0", "id": id_, "source": "/localhost", "type": kind, "time": "2026-11-21T20:00:07Z"}
+    return Event("/localhost", id_, kind, json.dumps({**body, "data": data}).encode())
 
 
 def test_how_far_a_feed_is_sealed_is_told(logged_in: MakeClient) -> None:

@@ -17,7 +17,8 @@ from eventing.access.services.tokens import token_create
 from eventing.core.events.cloudevents import Event
 from eventing.core.ids import DOMAIN_ADMIN
 from eventing.log import control, ranges
-from eventing.log.ranges import offset_at, range_after, range_before
+from eventing.log.control import offset_at
+from eventing.log.ranges import range_after, range_before
 from eventing.log.watermarks import links_change
 from eventing.overlay.link_state import Link
 from eventing.replication.services.sealing import seal_own
@@ -90,13 +91,13 @@ def test_the_past_is_read_backwards_forwards_and_around_a_moment(root: Client, m
     stored = [one["at"] for one in past(root, rp)["events"]]
     assert stored == sorted(stored)
     assert newest["now"] >= stored[-1]
-    assert offset_at(rp, stored[0]) == 1
-    assert offset_at(rp, stored[-1] + 1) == 13
-    assert offset_at(rp, 0) == 1
+    assert offset_at(rp, stored[0]).offset == 1
+    assert offset_at(rp, stored[-1] + 1).offset == 13
+    assert offset_at(rp, 0).offset == 1
     middle = stored[5]
-    assert 1 <= offset_at(rp, middle) <= 6
-    assert stored[offset_at(rp, middle) - 1] >= middle
-    assert offset_at(rp, middle) in offsets(past(root, rp, at=middle, limit=4))
+    assert 1 <= offset_at(rp, middle).offset <= 6
+    assert stored[offset_at(rp, middle).offset - 1] >= middle
+    assert offset_at(rp, middle).offset in offsets(past(root, rp, at=middle, limit=4))
     assert offsets(past(root, rp, at=stored[-1] + 1000, limit=6))[-1] == 12
 
 

@@ -11,10 +11,11 @@ import pytest
 
 from demo.harness.servers import ROOT, Domain
 from eventing.core.config import Config
+from eventing.core.events.ack_level import Ack
 from eventing.store.connection import Durability
 from portal.supervisor.diagnosis.findings import Grade
 from portal.supervisor.diagnosis.settings_table import masked_url, settings_in_use, settings_markdown
-from portal.supervisor.diagnosis.stores import acknowledgements
+from portal.supervisor.diagnosis.stores import acknowledgements, replication
 
 SECRET = "a-very-secret-key-of-more-than-32-characters"
 
@@ -91,6 +92,26 @@ def test_each_ack_level_is_explained_for_the_redis_in_use(found: Durability, sto
     assert levels["ack stored"].grade == stored
     assert expected in levels["ack stored"].says
     assert (f"n up to {found.replicas}" in levels["ack replicated:n"].says) == bool(found.replicas)
+
+
+@pytest.mark.parametrize(
+    ("connected", "known", "default", "warned"),
+    [
+        (0, 0, "stored", []),
+        (2, 2, "stored", ["ack default"]),
+        (2, 2, "replicated:2", ["ack default"]),
+        (2, 2, "replicated:all", []),
+        (1, 2, "replicated:all", ["replicas"]),
+        (0, 1, "stored", ["replicas", "ack default"]),
+    ],
+)
+def test_replicas_are_of_use_only_with_a_level_that_waits_for_them(
+    connected: int, known: int, default: str, warned: list[str]
+) -> None:
+    found = Durability((7, 2), always=True, waitaof=True, replicas=connected, replicas_known=known)
+    findings = replication(found, Ack.parse(default))
+    assert [finding.subject for finding in findings] == warned
+    assert all(finding.grade == Grade.WARN for finding in findings)
 
 
 def test_the_settings_page_is_current() -> None:

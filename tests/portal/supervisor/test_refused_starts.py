@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import stat
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from portal.supervisor.errors import StartError
 from portal.supervisor.java import Java, java_found, version_major
 from portal.supervisor.terminal import Terminal
 from tests.gateway.server import Prepared
+from tests.store.redis_process import RedisProcess
 
 pytestmark = pytest.mark.processes
 
@@ -133,15 +135,25 @@ def test_data_of_a_newer_redis_is_not_silently_started_empty(domain: Domain, tmp
     assert "was written by Redis 7 or newer" in refused(domain, PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
 
 
-def test_a_database_of_a_newer_version(domain: Domain, prepared: Prepared) -> None:
+def test_a_database_from_which_a_newer_version_took_something(domain: Domain, prepared: Prepared) -> None:
     domain.data_dir.mkdir()
     shutil.copyfile(prepared.migrated, domain.data_dir / "herald.sqlite3")
     with sqlite3.connect(domain.data_dir / "herald.sqlite3") as database:
         database.execute(
-            "INSERT INTO django_migrations (app, name, applied) VALUES ('eventing', '9999_from_the_future', '2030-01-01')"
+            "INSERT INTO django_migrations (app, name, applied) VALUES ('eventing', '9999_from_the_future_contract', '2030-01-01')"
         )
     sentence = refused(domain)
-    assert "was used by a newer Herald (it has eventing.9999_from_the_future)" in sentence
+    assert "was used by a newer Herald (it has eventing.9999_from_the_future_contract)" in sentence
+
+
+def test_pending_migrations_where_starts_do_not_migrate(domain: Domain) -> None:
+    sentence = refused(domain, HERALD_MIGRATE="never")
+    assert "HERALD_MIGRATE is never; run manage.py migrate, then start." in sentence
+
+
+def test_a_broker_that_is_a_node_of_a_cluster(domain: Domain, new_redis: Callable[..., RedisProcess]) -> None:
+    node = new_redis(**{"cluster-enabled": "yes", "cluster-config-file": "nodes.conf"})
+    assert "is a node of a cluster, which Celery cannot use" in refused(domain, HERALD_BROKER_URL=node.url)
 
 
 @pytest.mark.parametrize(

@@ -95,10 +95,10 @@ def test_several_gateways_share_the_port(running: Domain) -> None:
 
 
 def test_the_start_says_what_runs_where_and_how_to_log_in(running: Domain) -> None:
-    for expected in ("redis", "gateway", "worker", "beat", running.url, "/login/once/", "herald sub", "Ctrl-C"):
+    for expected in ("redis", "gateway", "worker", "forwarder", running.url, "/login/once/", "herald sub", "Ctrl-C"):
         assert expected in running.output
     assert "\x1b" not in running.output  # no colours into a file
-    assert set(running.pids) == {"redis", "gateway-1", "gateway-2", "worker", "forwarder", "beat"}
+    assert set(running.pids) == {"redis", "gateway-1", "gateway-2", "worker", "forwarder"}
 
 
 @pytest.mark.long
@@ -131,7 +131,7 @@ def test_what_a_domain_writes_is_readable_by_its_user_only(running: Domain) -> N
             assert path.stat().st_mode & 0o077 == 0, path
 
 
-@pytest.mark.parametrize("name", ["gateway-1", "worker", "forwarder", "beat", "redis"])
+@pytest.mark.parametrize("name", ["gateway-1", "worker", "forwarder", "redis"])
 def test_a_killed_process_is_started_again(running: Domain, name: str) -> None:
     supervisor = running.table["supervisor"]["pid"]
     pid = running.kill(name)
@@ -181,12 +181,12 @@ def test_a_stop_takes_ten_seconds_at_most_and_the_next_start_finds_the_data(
 @pytest.mark.long
 def test_a_worker_that_hangs_does_not_stretch_the_stop(running: Domain) -> None:
     said = len(running.output)
-    for name in ("beat", "worker", "forwarder", "gateway-1"):
+    for name in ("worker", "forwarder", "gateway-1"):
         os.kill(running.pids[name], signal.SIGSTOP)
     begun = time.monotonic()
     assert running.stop() == 0
     assert time.monotonic() - begun < 10 + BUSY_S
-    for name in ("beat", "worker", "forwarder", "gateway-1"):
+    for name in ("worker", "forwarder", "gateway-1"):
         assert f"{name:<10} did not stop in time and was killed" in running.output[said:]
 
 

@@ -64,7 +64,8 @@ class CloudEventsConfigRequestSerializer(StrictObject):
         begin = StrictString(
             required=False,
             max_length=CURSOR_CHARS_MAX,
-            help_text="Where delivery begins: `now` (the default), `earliest`, `last`, or a cursor. For new subscriptions.",
+            help_text="Where delivery begins: `now` (the default), `earliest`, `last`, a cursor, or `time:` with a time by "
+            "RFC 3339. For new subscriptions.",
         )
         return {**super().get_fields(), "from": begin}
 

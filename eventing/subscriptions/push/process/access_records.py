@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 from eventing.core.config import Config
 from eventing.records.buffer import Buffer
 from eventing.records.rows import DELIVER, Who
+from eventing.records.sealing import SealingProcess
 from eventing.records.segments import gateway_id
 from eventing.records.writer import Writer
 
@@ -83,7 +84,8 @@ class PushAccessRecords:
             random = base64.b32encode(os.urandom(5)).decode().lower()
             config = self._config
             name = gateway_id(socket.gethostname(), time.time(), random)
-            self._writer = Writer(config.records_path, name, config.records_segment_s)
+            sealing = SealingProcess(config.records_path) if config.is_small else None
+            self._writer = Writer(config.records_path, name, config.records_segment_s, sealing)
             self._writer.start()
             self._buffer = Buffer(self._writer, config.records_waiting_max, time.time)
         return self._buffer

@@ -20,8 +20,8 @@ from eventing.core.events import positions
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.history import HistoryBounds
 from eventing.core.events.positions import LogState
-from eventing.log.notifications import NotificationChannels
 from eventing.log.reader import LogReader
+from eventing.log.routed_notifications import notification_channels
 from eventing.log.scripts import NoLog, parse_notification
 from eventing.sql.threads import in_database
 from eventing.store.connection import async_client
@@ -63,6 +63,10 @@ PLACE_S = 5.0
 """Longest wait until Redis has confirmed a subscription to a notification channel; the sweep tries again."""
 SWEEP_S = 10.0
 """Seconds between two comparisons with what is stored, and with the ends of logs."""
+TURN_S = 0.25
+"""Seconds between two looks whether the process ends, and whether records are due."""
+EMPTY_TURN_S = 1.0
+"""The same while there is no endpoint."""
 PART_S = 0.1
 NOT_OPENED = "secrets-not-opened"
 log = logging.getLogger(__name__)
@@ -100,8 +104,8 @@ class Deliverer:
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        self._reader = LogReader(self._redis)
-        self._channels = NotificationChannels(self._redis, self._notified, self._restored)
+        self._reader = LogReader(self._redis, fenced=config().fenced)
+        self._channels = notification_channels(self._redis, self._notified, self._restored)
         self._client = PushClient(_network())
         self._shared = SharedCourses(self._redis, self._reader, self._place_soon)
         self._records = PushAccessRecords(config())
@@ -160,6 +164,7 @@ class Deliverer:
     async def _part_slow_ones(self) -> None:
         """Free places of requests that take long, whatever else this process waits for."""
         while True:
+            await self._dispatcher.began.wait()
             await asyncio.sleep(PART_S)
             self._dispatcher.part_slow_ones()
 
@@ -181,7 +186,7 @@ class Deliverer:
         next_at = loop.time() + SWEEP_S
         while self._held() and not self._stopping():
             try:
-                async with asyncio.timeout(0.25):
+                async with asyncio.timeout(TURN_S if self._courses else EMPTY_TURN_S):
                     await self._wanted.wait()
             except TimeoutError:
                 pass
@@ -317,6 +322,13 @@ class Deliverer:
             if course.window is not None:  # placed meanwhile
                 continue
             held = (cursor or Cursor.parse(course.start)).place
+            if held.epoch != state.epoch or held.offset >= state.next:
+                lineage = await self._reader.lineage(rp)
+                held, rewound = lineage.continued(held)
+                if lineage.epoch != state.epoch:
+                    continue  # the log goes on in another epoch: placed when its extent is read again
+                if rewound is not None:
+                    log.warning("push: %s had %s, which was withdrawn", course.id, rewound)
             start = positions.resolve(held, state)
             begin = start.next
             if begin < state.next:

@@ -18,6 +18,7 @@ from eventing.conf import config
 from eventing.core.errors import Unavailable
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.feeds import Feed
+from eventing.core.events.lineage import root_epoch
 from eventing.log.scripts import NoLog
 from eventing.sql.threads import in_database
 from eventing.store.errors import RedisError
@@ -73,6 +74,8 @@ class Dispatcher:
         self._places = Places()
         self._again: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self.began = asyncio.Event()
+        """Set while requests are in flight, or wait for others; `part_slow_ones` is to be called then."""
         self._schedule = schedule_parse(config().push_retries_s)
         self._chance = random.SystemRandom()
         self._side = SideRequests(self)
@@ -119,6 +122,7 @@ class Dispatcher:
             task = loop.create_task(self._turn(*found))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+            self.began.set()
         if self._again is None and self._places.failing_wait:
             self._again = loop.call_later(FAILING_EVERY_S, self._pump_again)
 
@@ -133,6 +137,8 @@ class Dispatcher:
         metrics.PUSH_WAITING.set(self._places.waiting)
         if self._places.part_slow_ones(asyncio.get_running_loop().time()):
             self._pump()
+        if not self._tasks and not self._places.waiting:
+            self.began.clear()  # the metrics say so already
 
     async def _turn(self, course: Course, place: Place) -> None:
         try:
@@ -304,7 +310,7 @@ def _uncovered(course: Course, events: list[StoredEvent]) -> list[StoredEvent]:
     origins = course.feed.origins(events[0].offset, len(events))
     if len(origins) < len(events):
         return events  # not kept any more: they are sent again, rather than not at all
-    own = Feed(course.target.origin, course.feed.epoch).key
+    own = Feed(course.target.origin, root_epoch(course.feed.epoch)).key
     return [
         event
         for event, (feed, sequence) in zip(events, origins, strict=True)

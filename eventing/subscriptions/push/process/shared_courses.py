@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from eventing.conf import config
 from eventing.core.events import positions
 from eventing.core.events.feeds import Feed
+from eventing.core.events.lineage import root_epoch
 from eventing.core.events.positions import LogState, Start
 from eventing.log.reader import LogReader
 from eventing.log.scripts import OWN, NoLog
@@ -43,10 +44,12 @@ class SharedCourses:
         self._reader = reader
         self._gained = gained
         self._courses: dict[str, Course] = {}
+        self._added = asyncio.Event()
 
     def add(self, course: Course) -> None:
         """Watch the standing of a course."""
         self._courses[course.id] = course
+        self._added.set()
 
     def remove(self, subscription: str) -> None:
         """Watch it no longer."""
@@ -55,8 +58,10 @@ class SharedCourses:
     async def watch_forever(self) -> None:
         """Read the standings of all courses from time to time."""
         while True:
+            await self._added.wait()
             await asyncio.sleep(WATCH_S)
             if not self._courses:
+                self._added.clear()
                 continue
             try:
                 await self._watch(list(self._courses.values()))
@@ -73,7 +78,7 @@ class SharedCourses:
         """Compute where a course continues in the log here, and note what other holders delivered. Raises NoLog, RedisError."""
         rp = course.feed.rp
         (kept,) = await kept_of(self._redis, [_place(course)])
-        own = Feed(config().domain, state.epoch).key
+        own = Feed(config().domain, state.root).key
         before = _with_own(await self._reader.vector_at(rp, state.first - 1) or {}, own)
         lacking = await self._reader.first_lacking(rp, positions.believed(kept.acked, state, own), own)
         start = positions.resume(kept.acked, state, own, before, lacking)
@@ -88,7 +93,7 @@ class SharedCourses:
             return
         if vector is None:  # the log is another one, or the place left the history: its events are sent again
             return
-        joined = _with_own(vector, Feed(config().domain, course.feed.epoch).key)
+        joined = _with_own(vector, Feed(config().domain, root_epoch(course.feed.epoch)).key)
         await acknowledge(self._redis, _place(course), [joined], max(0, int(course.expires_at - time.time())) + KEPT_S)
 
 

@@ -43,6 +43,8 @@ RECEIVING = (_S.ACTIVE, _S.THROTTLED, _S.FAILING)
 EXHAUSTED = "schedule-exhausted"
 DEAD_LETTERS_FULL = "dead-letters-full"
 BY_OWNER = "by-owner"
+DOMAIN_CLOSES = "domain-closes"
+"""Reason of the pause of an endpoint, or of the end of a subscription, as its domain closes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,13 +18,15 @@ from eventing.store.errors import RedisError
 from eventing.store.push_endings import ENDINGS_MAX, PushEnding, endings_add
 from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.push.models import PushEndpoint
+from eventing.subscriptions.push.rules.endpoint_states import DOMAIN_CLOSES
 from eventing.subscriptions.push.services.notices import deliverer_notify
 from eventing.subscriptions.push.services.websub import WEBSUB
-from eventing.subscriptions.push.ws_eventing.notifications import CANCELLING, DELIVERY_FAILURE
+from eventing.subscriptions.push.ws_eventing.notifications import CANCELLING, DELIVERY_FAILURE, SHUTTING_DOWN
 from eventing.subscriptions.push.ws_eventing.sinks import MODE as WS_EVENTING
 
 GONE_REASON = "endpoint-gone"
 """Reason of the end of a subscription whose endpoint answered 410."""
+CLOSES = "The domain closes. Subscribe at another one."
 ANNOUNCED = (WS_EVENTING, WEBSUB)
 """Modes whose subscribers are notified."""
 logger = logging.getLogger(__name__)
@@ -37,10 +39,11 @@ def subscription_ended(row: Subscription, reason: str, by: Principal | None) -> 
         return
     by_other = reason == "deleted" and by is not None and by.identity != row.owner
     gone = reason == GONE_REASON and mode == WS_EVENTING  # EndTo may be another address than the one that is gone
-    if not by_other and not gone:
+    closes = reason == DOMAIN_CLOSES
+    if not by_other and not gone and not closes:
         return
-    status = DELIVERY_FAILURE if gone else CANCELLING
-    text = "The receiver answered 410." if gone else "The subscription was deleted."
+    status = DELIVERY_FAILURE if gone else SHUTTING_DOWN if closes else CANCELLING
+    text = "The receiver answered 410." if gone else CLOSES if closes else "The subscription was deleted."
     _queue(PushEndpoint.objects.filter(pk=row.id), status, text)
 
 

@@ -87,6 +87,7 @@ PLACES = (
         "org.harbour.tide.level",
         _tide(1),
         [SENSORS, OWN, NEIGHBOURS],
+        {"reliability": 0.999},
     ),
     Place("tides/south-pier", "Water level at the south pier", 1.0, "org.harbour.tide.level", _tide(2), [SENSORS, OWN]),
     Place(
@@ -370,6 +371,11 @@ class Scene:
         ask(
             "POST", "/api/v1/revocations", {"kind": "subject", "value": "east-gauge", "reason": "Stolen from its mast."}
         )
+        for subject, rps, ops in (
+            ("north-gauge", ["tides/*"], ["publish"]),
+            ("chart-plotter", ["ships/*"], ["subscribe"]),
+        ):
+            ask("POST", "/api/v1/tokens", {"subject": subject, "lease_s": 86_400, "scopes": [{"rps": rps, "ops": ops}]})
         with self.here.http(subject="tourist-app") as http:
             for _ in range(7):
                 http.post(f"/api/v1/rps/{self.rps['customs/declarations']}/events", json={"crates": 1})
@@ -397,6 +403,16 @@ class Scene:
         self.rps[WIND.name] = made["id"]
         self._join(made["id"], HERE, WELL)
         self._publishing(network[WELL].http(subject="anemometer"), made["id"], WIND)
+        self._placing()
+
+    def _placing(self) -> None:
+        """More histories are wanted than share no risk, and a peer invites this domain, whose standing policy answers."""
+        positions = self.rps["ships/positions"]
+        self.here.ask("PATCH", f"/api/v1/plan/rps/{positions}", {"histories": 3})
+        gusts = {"name": "forecast/gusts", "title": "Gusts over the bay", "policy": WIND.policy, "lease_s": 86_400}
+        made = self.network[WELL].ask("POST", "/api/v1/rps", gusts)
+        invited = {"peer": f"{HERE}.test"}
+        self.network[WELL].ask("POST", f"/api/v1/rps/{made['id']}/replicas", invited, expect=range(200, 504))
 
     def _start(self, name: str) -> None:
         _patiently(lambda: self.network.start(name))  # one that was not ready in time has been ended: it begins anew

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -52,6 +53,33 @@ def _explained(page: Any) -> None:
     _tab("Access")(page)
     page.get_by_role("button", name="Explain").click()
     expect(page.locator("#explanation")).not_to_be_empty(timeout=WITHIN_MS)
+
+
+def _policy_edited(page: Any) -> None:
+    _tab("Access")(page)
+    page.locator("#change-policy").click()
+    page.get_by_role("button", name="One subject: publish").click()
+    page.get_by_label(re.compile(r"condition 1: value")).last.fill("north-gauge")
+    page.get_by_role("radio", name="No token").check()
+    page.get_by_role("button", name="Explain").click()
+    expect(page.locator("#explanation")).to_contain_text("Saved policy", timeout=WITHIN_MS)
+
+
+def _policy_as_json(page: Any) -> None:
+    _policy_edited(page)
+    page.get_by_role("radio", name="JSON").check()
+
+
+def _selected(page: Any) -> None:
+    expect(page.locator("[data-size]", has_text="held").first).to_be_visible(timeout=WITHIN_MS)
+    for place in range(3):
+        page.locator("[data-pick]").nth(place).check()
+
+
+def _deletion_asked(page: Any) -> None:
+    _selected(page)
+    page.get_by_role("button", name="Delete…").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
 
 
 def _attempt_opened(page: Any) -> None:
@@ -115,8 +143,24 @@ FULL = (
         "rps",
         "Rendezvous points",
         "/rps?sort=name",
-        "Every rendezvous point with its rates; names as a tree.",
+        "Every rendezvous point with its rates, readers, lag, size and alarms; names as a tree.",
+        _drawn("[data-size]:has-text('held')"),
         table=True,
+    ),
+    Shot(
+        "rps-selected",
+        "Several rendezvous points",
+        "/rps?sort=name",
+        "What can be done with all that are selected.",
+        _selected,
+        table=True,
+    ),
+    Shot(
+        "rps-delete",
+        "Before several are deleted",
+        "/rps?sort=name",
+        "What is deleted with them, and a number to type.",
+        _deletion_asked,
     ),
     Shot(
         "rp",
@@ -148,6 +192,22 @@ FULL = (
         _explained,
     ),
     Shot(
+        "rp-policy",
+        "Its policy, edited",
+        "/rps/{tides/north-pier}",
+        "Rules as rows, checked while they are typed, and explained before they are saved.",
+        _policy_edited,
+        table=True,
+    ),
+    Shot(
+        "rp-policy-json",
+        "Its policy, as JSON",
+        "/rps/{tides/north-pier}",
+        "The same as JSON, in step with the rows.",
+        _policy_as_json,
+        phone=False,
+    ),
+    Shot(
         "rp-replicas",
         "Its replicas",
         "/rps/{tides/north-pier}",
@@ -170,10 +230,10 @@ FULL = (
     ),
     Shot(
         "rp-administration",
-        "Administrative events",
-        "/rps/{tides/north-pier}",
-        "Its administrative events, in sentences.",
-        _tab("Administration"),
+        "Its activity log",
+        "/rps/{ships/positions}",
+        "Administrative events in sentences, by kind; retention is one line.",
+        _tab("Activity"),
     ),
     Shot(
         "rp-paused",
@@ -226,6 +286,13 @@ FULL = (
         _drawn("#map a.overlay-dot"),
     ),
     Shot(
+        "self-administration",
+        "Self-administration",
+        "/self-administration",
+        "What the domain decides by itself about replicas, routes and homes, why, and what limits it.",
+        _drawn("#routes tbody tr"),
+    ),
+    Shot(
         "subscriptions",
         "Subscriptions",
         "/subscriptions",
@@ -260,8 +327,8 @@ FULL = (
         "keys",
         "Tokens and keys",
         "/keys",
-        "Which key signs, a form for tokens, what is revoked.",
-        _drawn("#keys tbody tr"),
+        "Which key signs, a form for tokens, which were issued, what is revoked.",
+        _drawn("#tokens tbody tr"),
         table=True,
     ),
     Shot("quotas", "Quotas", "/quotas", "Limits, their current use, and the settings that change them."),
@@ -282,6 +349,22 @@ FULL = (
         table=True,
     ),
     Shot("users", "Users", "/users", "Who may use the console, and how.", live=False),
+    Shot(
+        "login-device",
+        "Log a program in",
+        "/login/device",
+        "Where the code is typed that a program shows.",
+        live=False,
+    ),
+    Shot(
+        "api",
+        "The API",
+        "/api/docs#rps_publish",
+        "Every request with its members, examples and a command to copy.",
+        _drawn("main h2"),
+        live=False,
+    ),
+    Shot("docs", "The documents", "/docs/", "The documents of this release, with search.", live=False),
     Shot("account", "Your account", "/account", "Active sessions.", live=False, phone=False),
     Shot(
         "start",
@@ -317,6 +400,7 @@ EMPTY = (
     Shot("timescale", "Timescale", "/timescale", "Before one is chosen.", live=False, phone=False),
     Shot("federation", "Federation", "/federation", "A domain without peers: what they are, and how one is added."),
     Shot("overlay", "Overlay", "/overlay", "A domain without an overlay: what it is, and how to join one."),
+    Shot("self-administration", "Self-administration", "/self-administration", "Before anything was decided."),
     Shot("alarms", "Alarms", "/alarms", "Nothing is wrong.", phone=False),
     Shot("subscriptions", "Subscriptions", "/subscriptions", "Before there are any.", phone=False),
     Shot("deliveries", "Deliveries", "/deliveries", "Before there are any.", phone=False),
@@ -329,6 +413,13 @@ BROKEN = (
     Shot("overview", "Overview", "/", "The domain does not answer when the page asks.", phone=False),
     Shot("rp", "One rendezvous point", "/rps/{tides/north-pier}", "The same, at a rendezvous point.", phone=False),
     Shot("federation", "Federation", "/federation", "The same.", phone=False),
+    Shot(
+        "self-administration",
+        "Self-administration",
+        "/self-administration",
+        "Parts that could not be read, each by itself.",
+        phone=False,
+    ),
     Shot("subscriptions", "Subscriptions", "/subscriptions", "A list that could not be read.", phone=False),
     Shot(
         "delivery",

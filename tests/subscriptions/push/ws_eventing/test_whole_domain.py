@@ -407,3 +407,24 @@ def test_the_subscriber_of_the_guide_subscribes(source: Source, sink: SoapSink, 
     assert by_curl.status_code == 200, by_curl.text
     source.publish("by-curl")
     wait_for(lambda: sink.data("/curl") == ['"by-curl"'], about="the notification arrives")
+
+
+@pytest.mark.parametrize("form", [DPWS, W3C], ids=["2004", "2011"])
+def test_a_subscriber_is_told_that_the_source_shuts_down_when_its_domain_closes(
+    source: Source, sink: SoapSink, form: MessageForm
+) -> None:
+    answer = source.soap(form, "Subscribe", delivery(form, sink.url("/stay"), sink.url("/stop")))
+    manager = found(form, answer.content, "//wse:SubscriptionManager/wsa:Address")[0]
+    source.publish(1)
+    wait_for(lambda: sink.data("/stay") == ["1"], about="it receives")
+    source.consented(manager)
+    drain = f"{source.url.split('/api/')[0]}/api/v1/drain"
+    listed = source.http.get(f"{drain}/preview", params={"closes": "true"}).raise_for_status().json()["items"]
+    assert [one["fate"] for one in listed if one["mode"] == "ws-eventing"] == ["ends"]
+    source.http.post(drain, json={"for_s": 600, "closes": True}).raise_for_status()
+    try:
+        (ended,) = wait_for(lambda: sink.messages("/stop"), about="SubscriptionEnd arrives")
+    finally:
+        source.http.delete(drain).raise_for_status()
+    assert ended.text("Status") == form.eventing.action("SourceShuttingDown")
+    assert source.soap(form, "GetStatus", to=manager).status_code == 400

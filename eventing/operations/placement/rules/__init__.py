@@ -1,0 +1,1 @@
+"""Rules of placement: pure, the same live and in the simulator."""

@@ -1,0 +1,1 @@
+"""Homes of RPs that change: planned moves, and their requests between domains."""

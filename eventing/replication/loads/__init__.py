@@ -1,0 +1,1 @@
+"""Present loads of the domains that serve an RP, asked while readers are balanced."""

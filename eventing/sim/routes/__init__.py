@@ -1,0 +1,1 @@
+"""Measurements of plans of routes on graphs drawn by seed: the evaluator against counting, plans against long searches, local decisions."""

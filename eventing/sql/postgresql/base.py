@@ -1,0 +1,76 @@
+"""The engine `eventing.sql.postgresql` of DATABASES: Django's PostgreSQL with connections of a BoundedPool.
+
+Settings of its own: `POOL`, {"max_size": connections of this process}, without which each thread has a connection of its own,
+and `DIRECT`, the place of the server itself where DATABASES names a pooler such as pgbouncer (eventing/sql/migrating.py).
+
+Django's option `pool` is not used: Celery closes such a pool before and after each task, and a pool that was open before a fork
+would serve the child with the parent's connections. Here a forked child begins without pools.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from typing import Any
+
+from django.db import connections
+from django.db.backends.base.base import NO_DB_ALIAS
+from django.db.backends.postgresql import base
+
+from eventing.core.container import per_process
+from eventing.sql.postgresql.pool import BoundedPool
+from eventing.sql.postgresql.schema import DatabaseSchemaEditor
+
+END_S = 1.0
+"""Seconds that the end of a process waits for the threads of its pool."""
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """One thread's use of the database: it borrows a connection for its first query, and returns it when it is closed."""
+
+    SchemaEditorClass = DatabaseSchemaEditor
+    _connection_pools: dict[str, BoundedPool]
+
+    @property
+    def pool(self) -> BoundedPool | None:
+        """The pool of this process; None where each thread has a connection of its own."""
+        options = self.settings_dict.get("POOL")
+        if self.alias == NO_DB_ALIAS or not options:
+            return None
+        if self.alias not in self._connection_pools:
+            made = BoundedPool(
+                kwargs={**self.get_connection_params(), "autocommit": True},
+                configure=self._configure_connection,  # type: ignore[attr-defined]  # not in its stubs
+                **options,
+            )
+            # Of several threads that make one the first wins; a pool without a connection has no threads yet.
+            if self._connection_pools.setdefault(self.alias, made) is made:
+                atexit.register(made.close, timeout=END_S)
+        return self._connection_pools[self.alias]
+
+    def close_pool(self) -> None:
+        """Close the pool; the next query begins another."""
+        found = self._connection_pools.pop(self.alias, None)
+        if found is not None:
+            atexit.unregister(found.close)
+            found.close()
+
+
+@per_process
+def _inherited() -> list[Any]:
+    """Pools and connections of the parent of this process."""
+    return []
+
+
+def _after_fork() -> None:
+    """Begin without pools in a forked child. What is the parent's is kept: to delete it would end the parent's connections."""
+    inherited = _inherited()
+    inherited.append(dict(DatabaseWrapper._connection_pools))
+    DatabaseWrapper._connection_pools.clear()
+    for one in connections.all(initialized_only=True):
+        if isinstance(one, DatabaseWrapper) and one.connection is not None:
+            inherited.append(one.connection)
+            one.connection = None
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,3 @@
+module herald.example/follow
+
+go 1.19

@@ -1,0 +1,145 @@
+"""Readers of a gateway whose Redis is replaced by a replica: those beyond its end are told what was withdrawn, by every binding;
+the others go on. Nobody misses an event silently, or gets one twice.
+
+The levels themselves are tested in tests/log/test_failover.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from eventing.core.events.lineage import root_epoch
+from tests.gateway.client import Client
+from tests.gateway.server import LiveGateway, Prepared
+from tests.store.failover import Servers
+from tests.store.redis_process import RedisProcess
+
+pytestmark = [pytest.mark.processes, pytest.mark.long]
+
+
+class Edge(LiveGateway):
+    """A gateway on Redis servers that the test starts."""
+
+    def start_redis(self) -> None:
+        """They run already."""
+
+
+@pytest.fixture
+def servers(new_redis: Callable[..., RedisProcess], tmp_path: Path) -> Servers:
+    return Servers(new_redis, tmp_path)
+
+
+@pytest.fixture
+def edge(servers: Servers, tmp_path: Path, prepared: Prepared) -> Iterator[Edge]:
+    with Edge(tmp_path / "var", prepared, redis_url=servers.url) as running:
+        yield running
+    assert "Traceback" not in running.log
+
+
+def pulled(edge: Edge, rp: str, **query: str) -> dict[str, Any]:
+    answer = edge.admin.get(f"/api/v1/rps/{rp}/events", params=query)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def ids(page: dict[str, Any]) -> list[str]:
+    return [event["id"] for event in page["events"]]
+
+
+async def streamed(edge: Edge, rp: str, cursor: str, until: str) -> list[str]:
+    """Lines of the stream after a cursor, up to the one that contains `until`."""
+    lines: list[str] = []
+    async with (
+        asyncio.timeout(60),
+        edge.ahttp("root", admin=True) as http,
+        http.stream("GET", f"/api/v1/rps/{rp}/stream", headers={"last-event-id": cursor}) as answer,
+    ):
+        async for line in answer.aiter_lines():
+            lines.append(line)
+            if until in line:
+                return lines
+    raise AssertionError(lines)
+
+
+async def test_readers_beyond_the_new_primarys_end_are_told_and_the_others_go_on(edge: Edge, servers: Servers) -> None:
+    """Scenario A."""
+    rp = edge.create_rp()
+    subscription = edge.admin.post(f"/api/v1/rps/{rp}/subscriptions", json={"from": "earliest"}).json()["id"]
+    edge.publish(rp, 5, prefix="kept")
+    was = pulled(edge, rp)["epoch"]
+    assert acknowledged(edge, subscription, f"{was}:3") == f"{was}:3"
+    async with Client(edge) as ahead, Client(edge) as new:
+        await ahead.ok("subscribe", rp=rp, begin="earliest")
+        await ahead.events(5)
+        await asyncio.to_thread(servers.in_step)
+        await asyncio.to_thread(servers.cut, servers.replicas[0])
+        await asyncio.to_thread(edge.publish, rp, 3, prefix="lost")
+        assert [frame["offset"] for frame in await ahead.events(3)] == [6, 7, 8]
+        servers.primary.kill()
+        await asyncio.to_thread(servers.promote, servers.replicas[0])
+        told = await ahead.frame()
+        now = told["epoch"]
+        assert now != was == root_epoch(now)
+        withdrawn = {"epoch": was, "from": 6, "to": 8}
+        assert told == {"op": "gap", "rp": rp, "epoch": now, "from": 6, "to": 5, "rewound": withdrawn}
+        await asyncio.to_thread(edge.publish, rp, 4, prefix="new")
+        frames = await ahead.events(4)
+        assert [(frame["epoch"], frame["offset"]) for frame in frames] == [(now, offset) for offset in range(6, 10)]
+        assert [frame["event"]["id"] for frame in frames] == [f"new-{number}" for number in range(1, 5)]
+        await ahead.quiet()
+
+        answer = await new.ok("subscribe", rp=rp, begin=f"{was}:7")
+        assert (answer["epoch"], answer["offset"], answer["recovered"]) == (now, 5, False)
+        assert (await new.frame())["rewound"] == {"epoch": was, "from": 6, "to": 7}
+        assert [frame["offset"] for frame in await new.events(4)] == [6, 7, 8, 9]
+
+    goes_on = await asyncio.to_thread(pulled, edge, rp, after=f"{was}:4")
+    assert ids(goes_on) == ["kept-5", "new-1", "new-2", "new-3", "new-4"]
+    assert goes_on["recovered"] is True
+    assert "gap" not in goes_on
+    beyond = await asyncio.to_thread(pulled, edge, rp, after=f"{was}:8")
+    assert (ids(beyond), beyond["recovered"]) == (["new-1", "new-2", "new-3", "new-4"], False)
+    assert beyond["gap"] == {"epoch": now, "from": 6, "to": 5, "rewound": withdrawn}
+    lines = await streamed(edge, rp, f"{was}:8", "new-1")
+    data = json.loads(lines[lines.index("event: gap") + 2].removeprefix("data: "))
+    assert (data["rewound"], lines[lines.index("event: gap") + 1]) == (withdrawn, f"id: {now}:5")
+    durable = await asyncio.to_thread(edge.admin.get, f"/api/v1/subscriptions/{subscription}/events")
+    assert ids(durable.json()) == ["kept-4", "kept-5", "new-1", "new-2", "new-3", "new-4"]
+    assert durable.json()["recovered"] is True
+    acked = await asyncio.to_thread(acknowledged, edge, subscription, f"{was}:7")
+    assert acked == f"{now}:5", "what was withdrawn is not acknowledged for the events that have its offsets now"
+
+
+def acknowledged(edge: Edge, subscription: str, cursor: str) -> str:
+    answer: httpx.Response = edge.admin.post(f"/api/v1/subscriptions/{subscription}/ack", json={"cursor": cursor})
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["cursor"])
+
+
+async def test_nobody_is_told_anything_where_nothing_was_lost(edge: Edge, servers: Servers) -> None:
+    """A failover, then a restart of the new primary: live readers are told the new epochs, and miss nothing."""
+    rp = edge.create_rp(ack="replicated:1")
+    edge.publish(rp, 5)
+    async with Client(edge) as live:
+        was = (await live.ok("subscribe", rp=rp, begin="earliest"))["epoch"]
+        await live.events(5)
+        servers.primary.kill()
+        await asyncio.to_thread(servers.promote, servers.replicas[0])
+        servers.replicas = [await asyncio.to_thread(servers.add_replica)]
+        await asyncio.to_thread(edge.publish, rp, 2, begin=6)
+        continued = await live.frame()
+        now = continued["epoch"]
+        expected = {"op": "continued", "rp": rp, "epoch": now, "offset": 5, "cursor": f"{now}:5"}
+        assert continued == {**expected, "previous": {"epoch": was, "to": 5}}
+        assert [frame["cursor"] for frame in await live.events(2)] == [f"{now}:6", f"{now}:7"]
+        for cursor, count in ((f"{was}:5", 2), (f"{now}:7", 0), (f"{was}:0", 7)):
+            page = await asyncio.to_thread(pulled, edge, rp, after=cursor)
+            assert (len(page["events"]), page["recovered"]) == (count, True)
+        await live.quiet()
