@@ -18,6 +18,7 @@ from spark.jobs.running import Build, JobRequest, JobRunner, check_input
 from spark.locations import Location
 from spark.progress import ProgressReporter
 from spark.session import SMALL_BYTES, Engine, session
+from spark.staging import staging
 
 REPORTS = ("access", "load", "placement", "overlap", "federation")
 JOBS = (*REPORTS, "all", "compaction", "generate")
@@ -85,7 +86,11 @@ def _run(chosen: argparse.Namespace, progress: ProgressReporter) -> int:
     engine = Engine(chosen.master, chosen.memory, chosen.work, size < SMALL_BYTES)
     names = REPORTS if chosen.job == "all" else (chosen.job,)
     progress.say(chosen.job, "start Spark", 0, 0)
-    with session(engine, f"herald-{chosen.job}") as spark:
+    with (
+        staging((request.input, output), chosen.master, chosen.work) as copies,
+        session(engine, f"herald-{chosen.job}") as spark,
+    ):
+        request.staging = copies
         runner = JobRunner(spark, request, progress)
         for name in names:
             _say(runner.run(name, _build(name)), progress)

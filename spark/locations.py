@@ -1,7 +1,8 @@
 """Locations: folders on this machine, on a shared filesystem or in an object store, with one small interface.
 
-A location is a path (`var/reports`), or an address that both pyarrow and Spark understand (`s3a://bucket/reports`,
-`hdfs://host/reports`, `file:///...`). Spark needs the connector of an object store on its class path.
+A location is a path (`var/reports`), or an address that pyarrow understands (`s3://bucket/reports?region=eu-central-1`, `gs://...`,
+`hdfs://host/reports`, `file:///...`). With a local master Spark reads and writes copies (staging.py); on a cluster it needs the
+connector of the object store on its class path.
 """
 
 from __future__ import annotations
@@ -68,6 +69,15 @@ class Location:
     def is_local(self) -> bool:
         """Return whether it is a local path, possibly on a shared filesystem."""
         return str(self.filesystem.type_name) == "local"
+
+    def inside(self, name: str) -> Location:
+        """Return a folder in it, with the same options of the address."""
+        path, mark, options = self.address.partition("?") if self._is_address else (self.address, "", "")
+        return Location(f"{path.rstrip('/')}/{name}{mark}{options}")
+
+    @property
+    def _is_address(self) -> bool:
+        return _ADDRESS.fullmatch(self.address) is not None
 
     def path(self, *parts: str) -> str:
         """Return the path of an entry in it."""

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from spark import schemas
 from spark.locations import Location, StoredFile
 from spark.periods import HOUR, Period
+from spark.staging import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,6 +81,7 @@ class Input:
         suspect: segments that may share records.
         skipped: what is not read.
         thorough: whether every page was checked, not only footers.
+        staging: where Spark reads copies of the segments; None: in their place.
         digest: of the names and lengths of all segments listed; it differs when there are new ones.
     """
 
@@ -90,6 +92,7 @@ class Input:
     skipped: list[Skipped] = field(default_factory=list)
     digest: str = ""
     thorough: bool = False
+    staging: Staging | None = None
     opened: dict[bool, DataFrame] = field(default_factory=dict)
     """Segments as Spark has opened them, the suspect ones under True: it reads each file's name and length once."""
 
@@ -143,6 +146,7 @@ def inspect(
     *,
     thorough: bool = False,
     refused: Collection[str] = (),
+    staging: Staging | None = None,
 ) -> Input:
     """Inspect every segment of `period`.
 
@@ -150,12 +154,13 @@ def inspect(
         say: called with how many are done, and how many there are.
         thorough: check every page of every segment, not only the footer; for use after Spark has met a damaged one.
         refused: paths of segments that Spark could not read; they are skipped.
+        staging: as in Input.
 
     Raises:
         OSError: the folder cannot be listed.
     """
     found = listing(place, period)
-    made = Input(place, period, digest=digest(found), thorough=thorough)
+    made = Input(place, period, digest=digest(found), thorough=thorough, staging=staging)
     hours: dict[datetime, list[Segment]] = defaultdict(list)
     rest, done = iter(found), 0
     with ThreadPoolExecutor(THREADS) as threads:
@@ -208,7 +213,9 @@ def duplicates(spark: SparkSession, given: Input) -> int:
 def _open(spark: SparkSession, given: Input, *, suspect: bool) -> DataFrame:
     if suspect not in given.opened:
         schema = schemas.record_schema()
-        paths = [given.place.spark(segment.path) for segment in (given.suspect if suspect else given.clean)]
+        files = [segment.path for segment in (given.suspect if suspect else given.clean)]
+        staging = given.staging if not given.place.is_local else None
+        paths = staging.fetch(given.place, files) if staging else [given.place.spark(path) for path in files]
         given.opened[suspect] = (
             spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
         )

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark import schemas
 from spark.locations import Location
+from spark.staging import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,11 +40,14 @@ class JobRun:
     output: Location
     job: str
     name: str
+    staging: Staging | None = None
+    """Where Spark writes the tables before they are copied to `output`; None: there at once."""
 
     @classmethod
-    def begin(cls, output: Location, job: str) -> JobRun:
+    def begin(cls, output: Location, job: str, staging: Staging | None = None) -> JobRun:
         """Start a run with a name of its own: its begin and a random part."""
-        return cls(output, job, f"{datetime.now(UTC):{_STAMP}}-{secrets.token_hex(4)}")
+        name = f"{datetime.now(UTC):{_STAMP}}-{secrets.token_hex(4)}"
+        return cls(output, job, name, None if output.is_local else staging)
 
     @property
     def folder(self) -> str:
@@ -51,8 +55,10 @@ class JobRun:
         return self.output.path(self.job, _RUN + self.name)
 
     def write(self, frame: DataFrame, table: schemas.TableSchema) -> None:
-        """Write one table, checked against its contract."""
+        """Write one table, checked against its contract. Raises OSError: the object store does not take it."""
         schemas.conform(frame, table).write.mode("overwrite").parquet(self._path(table))
+        if self.staging is not None:
+            self.staging.store(self.output, f"{self.folder}/{table.name}")
 
     def read(self, spark: SparkSession, table: schemas.TableSchema) -> DataFrame:
         """Return a table that this run has written."""
@@ -79,7 +85,8 @@ class JobRun:
         self.output.remove_folder(self.folder)
 
     def _path(self, table: schemas.TableSchema) -> str:
-        return self.output.spark(f"{self.folder}/{table.name}")
+        path = f"{self.folder}/{table.name}"
+        return self.staging.table(path) if self.staging is not None else self.output.spark(path)
 
     def _outdated(self, kept: set[str | None]) -> Iterator[str]:
         for entry in self.output.entries(self.output.path(self.job)):

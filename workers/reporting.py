@@ -13,7 +13,6 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
-from pathlib import Path
 
 from django.conf import settings
 
@@ -126,10 +125,7 @@ class Extents:
         begin = datetime.now(UTC) - timedelta(days=DAYS_BACK + 1)
         span = periods.Period(period.begin, period.end) if period else periods.Period(begin, periods.END)
         self._hours: dict[datetime, Extent] = {}
-        root = config().records_path
-        if not Path(root).is_dir():
-            return
-        for hour, entry in reading.listing(Location(str(root)), span):
+        for hour, entry in reading.listing(Location(config().records_place), span):
             if not entry.name.startswith(JOINED):
                 known = self._hours.get(hour, Extent())
                 self._hours[hour] = Extent(known.segments + 1, max(known.newest, entry.modified_at))

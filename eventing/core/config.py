@@ -25,6 +25,7 @@ from eventing.core.errors import ConfigError, InvalidRequest
 from eventing.core.events.ack_level import REPLICAS_MAX, Ack
 from eventing.core.modes import MODES
 from eventing.core.names import DOMAIN_PATTERN, ZONE_PATTERN
+from eventing.core.object_stores import check_place
 from eventing.core.roles import parse_role_mapping
 
 NEAR_MIN = 0.8  # ratio of difflib from which a name counts as a misspelling of another
@@ -317,7 +318,11 @@ class Config:
     records: bool = _setting(
         True, "0 or 1", "Write access records, from which the reports are computed (docs/records.md)."
     )
-    records_dir: str = _setting("", "folder", "Folder for access records. Empty: `records` in the data folder.")
+    records_dir: str = _setting(
+        "",
+        "folder or URL",
+        "Folder for access records, or an object store that all hosts of the domain share, such as s3://BUCKET/records?region=REGION (docs/records.md#in-an-object-store). Empty: `records` in the data folder.",
+    )
     records_flush_s: int = _setting(
         5,
         "seconds",
@@ -349,7 +354,7 @@ class Config:
     reports_dir: str = _setting(
         "",
         "folder or URL",
-        "Folder for reports. Empty: `reports` in the data folder. Spark must be able to reach it too.",
+        "Folder for reports, or an object store, as with HERALD_RECORDS_DIR. Empty: `reports` in the data folder. Executors of a Spark cluster must be able to reach it too.",
     )
     report_max_s: int = _setting(
         3600,
@@ -696,6 +701,8 @@ class Config:
             raise ConfigError("HERALD_SMTP_HOST needs HERALD_MAIL_FROM, an address such as herald@example.org.")
         if bool(self.smtp_user) != bool(self.smtp_password):
             raise ConfigError("HERALD_SMTP_USER and HERALD_SMTP_PASSWORD are stated both, or neither.")
+        for name, place in (("HERALD_RECORDS_DIR", self.records_dir), ("HERALD_REPORTS_DIR", self.reports_dir)):
+            check_place(name, place)
         if self.websub_signature not in ("sha256", "sha384", "sha512"):
             raise ConfigError("HERALD_WEBSUB_SIGNATURE is sha256, sha384 or sha512.")
         if not re.fullmatch(r"[0-9]{1,5}(?:-[0-9]{1,5})?(?:,[0-9]{1,5}(?:-[0-9]{1,5})?){0,99}", self.push_ports):
@@ -722,14 +729,25 @@ class Config:
 
     @property
     def records_path(self) -> Path:
-        """Folder of the access records, as an absolute path."""
-        return Path(self.records_dir).resolve() if self.records_dir else self.data_path / "records"
+        """Local folder of the access records, as an absolute path: of all of them, or of those on their way to an object store."""
+        local = self.records_dir and not self.records_url
+        return Path(self.records_dir).resolve() if local else self.data_path / "records"
+
+    @property
+    def records_url(self) -> str:
+        """URL of the object store that has the access records; empty if a folder has them."""
+        return self.records_dir if "://" in self.records_dir else ""
+
+    @property
+    def records_place(self) -> str:
+        """Where the access records are: an absolute path, or the URL of an object store."""
+        return self.records_url or str(self.records_path)
 
     @property
     def reports_place(self) -> str:
-        """Folder of the reports: an absolute path, or an address that Spark understands."""
+        """Where the reports are: an absolute path, or the URL of an object store."""
         if "://" in self.reports_dir:
-            return self.reports_dir.rstrip("/")
+            return self.reports_dir
         return str(Path(self.reports_dir).resolve() if self.reports_dir else self.data_path / "reports")
 
     @property

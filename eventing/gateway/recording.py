@@ -216,8 +216,8 @@ class AccessRecords:
         if config.records:
             random = base64.b32encode(os.urandom(5)).decode().lower()
             gateway = gateway_id(socket.gethostname(), clock(), random)
-            sealing = SealingProcess(config.records_path) if config.is_small else None
-            self._writer = Writer(config.records_path, gateway, config.records_segment_s, sealing)
+            sealing = SealingProcess(config.records_path, config.records_url) if config.is_small else None
+            self._writer = Writer(config.records_path, gateway, config.records_segment_s, sealing, config.records_url)
             self._buffer = Buffer(self._writer, config.records_waiting_max, clock)
             self.note = self._buffer.note
 

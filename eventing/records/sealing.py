@@ -1,4 +1,4 @@
-"""Segments made by a short-lived process, so that a process that stays never loads Arrow: `python -m eventing.records.sealing ROOT`.
+"""Segments made by a short-lived process, so that a process that stays never loads Arrow: `python -m eventing.records.sealing ROOT [URL]`.
 
 The process takes every spool whose writer has finished or ended, as the start of a gateway does, and ends. One that is killed leaves
 spools for the next one.
@@ -29,11 +29,13 @@ class SealingProcess:
     """The process that makes segments for one writer; one at a time.
 
     Args:
-        root: folder of the records.
+        root: local folder of the records.
+        url: object store for the segments; empty: `root` has them.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, url: str = "") -> None:
         self._root = root
+        self._url = url
         self._not_before = float("-inf")
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -51,7 +53,7 @@ class SealingProcess:
         """Start the process, unless it runs or has failed just now. Raises OSError."""
         if not self.runs and time.monotonic() >= self._not_before:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "eventing.records.sealing", str(self._root)],
+                [sys.executable, "-m", "eventing.records.sealing", str(self._root), self._url],
                 cwd=TREE,
                 stdin=subprocess.DEVNULL,
             )
@@ -62,18 +64,18 @@ class SealingProcess:
             self.start()
 
 
-def main(root: str) -> int:
+def main(root: str, url: str = "") -> int:
     """Make segments of every spool that is free. Returns the exit status."""
     with suppress(OSError):
         os.nice(NICE)
     try:
-        segments.recover(Path(root))
+        segments.recover(Path(root), url)
     except OSError as error:
-        log.error("Segments cannot be made in %s: %s", root, error.strerror or error)
+        log.error("Segments cannot be made in %s: %s", url or root, error.strerror or error)
         return 1
     return 0
 
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.WARNING)
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

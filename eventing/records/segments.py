@@ -1,7 +1,7 @@
 """Segments: the records of a spool as Parquet files, one for each hour of record time.
 
 `ROOT/date=YYYY-MM-DD/hour=HH/GATEWAY-SEQUENCE.parquet`, where GATEWAY consists of host, start and a random part. A file
-is written under a temporary name in `ROOT/_spool/`, fsynced and renamed, so readers find complete files only. A
+is written under a temporary name in `ROOT/_spool/`, fsynced and renamed, or copied to an object store, so readers find complete files only. A
 segment's name follows from its spool's: a gateway that is killed between the rename and the removal of the spool makes
 the same file again at its next start, in place of the first.
 """
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from eventing.records import encoding, schema
+from eventing.records.object_store import upload
 from eventing.records.rows import DELIVER
 from eventing.records.spool import FOLDER, FOLDER_MODE, SUFFIX, Leftover
 
@@ -51,8 +52,19 @@ def gateway_id(host: str, started_at: float, random: str) -> str:
     return f"{plain}-{datetime.fromtimestamp(started_at, UTC):%Y%m%dt%H%M%Sz}-{random}"
 
 
-def seal(root: Path, left: Leftover) -> list[Path]:
-    """Make segments of a spool and remove it. A malformed spool is set aside. Returns the segments; raises OSError."""
+def seal(root: Path, left: Leftover, url: str = "") -> list[Path]:
+    """Make segments of a spool and remove it. A malformed spool is set aside.
+
+    Args:
+        root: local folder of the records.
+        url: object store that has the segments; empty: `root` has them.
+
+    Returns:
+        the segments, by their paths in `root`, or below `url`.
+
+    Raises:
+        OSError: the disk or the store refuses; the spool stays.
+    """
     try:
         table = _records(left)
     except (ValueError, KeyError) as error:  # pyarrow's errors are ValueErrors
@@ -61,13 +73,13 @@ def seal(root: Path, left: Leftover) -> list[Path]:
         return []
     made = []
     for begin_us, part in _by_hour(table):
-        made.append(_write(root, left.path.stem, begin_us, part))
+        made.append(_write(root, left.path.stem, begin_us, part, url))
     left.remove()
     return made
 
 
-def recover(root: Path) -> list[Path]:
-    """Make segments of killed gateways' spools, and remove their half-written files. Returns the segments; raises OSError."""
+def recover(root: Path, url: str = "") -> list[Path]:
+    """Make segments of killed gateways' spools, and remove their half-written files. Arguments, result and errors as for `seal`."""
     folder = root / FOLDER
     made: list[Path] = []
     if not folder.is_dir():
@@ -76,7 +88,7 @@ def recover(root: Path) -> list[Path]:
         left = Leftover.take(path)
         if left is not None:
             try:
-                made += seal(root, left)
+                made += seal(root, left, url)
             finally:
                 left.close()
     for path in folder.glob(f"*{_TEMPORARY}"):
@@ -131,34 +143,47 @@ def _by_hour(table: Any) -> list[tuple[int, Any]]:
     return [(hour.as_py() * HOUR_US, table.filter(pc.equal(hours, hour))) for hour in different]
 
 
-def _write(root: Path, stem: str, begin_us: int, table: Any) -> Path:
-    import pyarrow.parquet as pq
-
+def _write(root: Path, stem: str, begin_us: int, table: Any, url: str) -> Path:
     hour = datetime.fromtimestamp(begin_us // 1_000_000, UTC)
-    day_folder = root / f"date={hour:%Y-%m-%d}"
-    hour_folder = day_folder / f"hour={hour:%H}"
     temporary = root / FOLDER / f"{stem}.{hour:%Y%m%d%H}{_TEMPORARY}"
-    final = hour_folder / f"{stem}.parquet"
-    fresh = [folder.parent for folder in (day_folder, hour_folder) if not folder.exists()]
-    hour_folder.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
+    name = Path(f"date={hour:%Y-%m-%d}", f"hour={hour:%H}", f"{stem}.parquet")
     try:
-        with pq.ParquetWriter(
-            temporary,
-            table.schema,
-            compression="zstd",
-            use_dictionary=list(schema.ENCODED),
-            column_encoding={"time": "DELTA_BINARY_PACKED", "number": "DELTA_BINARY_PACKED"},
-            store_schema=False,
-            write_page_checksum=True,
-        ) as writer:
-            writer.write_table(table)
-            writer.add_key_value_metadata({schema.VERSION_KEY: str(schema.VERSION)})
-        _sync(temporary)
-        temporary.rename(final)
+        _write_parquet(temporary, table)
+        if url:
+            upload(temporary, url, name.as_posix())
+            temporary.unlink()
+            return name
+        return _put_in_place(temporary, root, name)
     except OSError:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
+
+
+def _write_parquet(path: Path, table: Any) -> None:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(
+        path,
+        table.schema,
+        compression="zstd",
+        use_dictionary=list(schema.ENCODED),
+        column_encoding={"time": "DELTA_BINARY_PACKED", "number": "DELTA_BINARY_PACKED"},
+        store_schema=False,
+        write_page_checksum=True,
+    ) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({schema.VERSION_KEY: str(schema.VERSION)})
+
+
+def _put_in_place(temporary: Path, root: Path, name: Path) -> Path:
+    """Rename a complete file to its place below `root`, so that it is there after a power cut. Returns its path."""
+    final = root / name
+    hour_folder = final.parent
+    fresh = [folder.parent for folder in (hour_folder.parent, hour_folder) if not folder.exists()]
+    hour_folder.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
+    _sync(temporary)
+    temporary.rename(final)
     for folder in (hour_folder, *reversed(fresh)):
         _sync(folder)
     return final

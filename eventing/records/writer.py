@@ -35,14 +35,18 @@ class Writer:
     everything else is called on the thread.
 
     Args:
-        root: the folder of the records.
+        root: local folder of the records.
         gateway: name of this life of the gateway, see `segments.gateway_id`.
         segment_s: seconds of wall time in one segment.
         sealing: makes the segments; None: the thread does, and its process loads Arrow.
+        url: object store for the segments; empty: `root` has them.
     """
 
-    def __init__(self, root: Path, gateway: str, segment_s: int, sealing: SealingProcess | None = None) -> None:
+    def __init__(
+        self, root: Path, gateway: str, segment_s: int, sealing: SealingProcess | None = None, url: str = ""
+    ) -> None:
         self._root = root
+        self._url = url
         self._gateway = gateway
         self._segment_s = segment_s
         self._sealing = sealing
@@ -137,7 +141,7 @@ class Writer:
             self._sealing.start_if_needed()
             self._recovering = self._sealing.runs
             return
-        found = segments.recover(self._root)
+        found = segments.recover(self._root, self._url)
         if found:
             log.info("Made %d segments of the records of an earlier gateway.", len(found))
 
@@ -200,7 +204,7 @@ class Writer:
         while self._full:
             self._seal(self._full.pop())
         if sealed and now is not None:
-            segments.recover(self._root)  # spools of killed gateways that do not return
+            segments.recover(self._root, self._url)  # spools of killed gateways that do not return
 
     def _have_sealed(self, sealing: SealingProcess) -> None:
         """Have the process make segments of retired spools. Raises OSError."""
@@ -216,7 +220,7 @@ class Writer:
         if left is None:
             return  # another gateway was faster
         try:
-            segments.seal(self._root, left)
+            segments.seal(self._root, left, self._url)
         except OSError:
             self._full.append(path)
             raise

@@ -21,6 +21,7 @@ from spark.periods import Period
 from spark.problems import JobProblem, chain
 from spark.progress import ProgressReporter
 from spark.session import fit
+from spark.staging import Staging
 from spark.writing import JobRun
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class JobRequest:
         domain: name of this domain: the issuer that is not foreign.
         lookback_days: of records before the period that anomalies are compared with.
         limits: for the forecast (docs/reports.md).
+        staging: for locations that Spark cannot reach by itself.
     """
 
     input: Location
@@ -50,6 +52,7 @@ class JobRequest:
     domain: str = "localhost"
     lookback_days: int = 30
     limits: dict[str, float] = field(default_factory=dict)
+    staging: Staging | None = None
 
 
 @dataclass(slots=True)
@@ -135,6 +138,7 @@ class JobRunner:
             lambda done, total: self._progress.say(job, stage, done, total),
             thorough=thorough,
             refused=self._refused,
+            staging=self._request.staging,
         )
 
     def _refuse(self, given: reading.Input, error: Exception) -> None:
@@ -145,7 +149,7 @@ class JobRunner:
 
     def _once(self, job: str, build: Build, given: reading.Input) -> dict[str, Any]:
         began = time.monotonic()
-        run = JobRun.begin(self._request.output, job)
+        run = JobRun.begin(self._request.output, job, self._request.staging)
         work = Work(self._spark, self._request, given, run, self._progress, report.Summary(run))
         fit(self._spark, given.records)
         try:
@@ -168,8 +172,8 @@ class JobRunner:
 
 
 def check_input(place: Location) -> None:
-    """Raise Problem if there is no such folder."""
+    """Raise JobProblem if there is no such folder. An object store has none before the first object is in it."""
     from pyarrow import fs
 
-    if place.filesystem.get_file_info(place.root).type != fs.FileType.Directory:
+    if place.is_local and place.filesystem.get_file_info(place.root).type != fs.FileType.Directory:
         raise JobProblem(f"There is no folder {place.address} to read records from. Check --input.")

@@ -26,6 +26,7 @@ from portal.supervisor.diagnosis import machine, stores
 from portal.supervisor.diagnosis.backups import backup_finding
 from portal.supervisor.diagnosis.data_plane import data_plane_findings
 from portal.supervisor.diagnosis.findings import DiagnosisFinding, fail, ok, warn
+from portal.supervisor.diagnosis.object_stores import object_store_findings
 
 NAMED_MAX = 5  # peers named in one finding
 logger = logging.getLogger(__name__)
@@ -121,6 +122,7 @@ CHECKS: tuple[tuple[str, Callable[[], list[DiagnosisFinding]]], ...] = (
     ("peers", peer_findings),
     ("console", lambda: [console_finding()]),
     ("gateway", lambda: [machine.gateway_finding(config())]),
+    ("object store", lambda: object_store_findings(config())),
     ("reports", lambda: [machine.reports_finding(config())]),
     ("open files", lambda: [machine.file_limit_finding(config())]),
     ("clock", lambda: [machine.clock_finding()]),

@@ -19,6 +19,7 @@ from django.db import close_old_connections
 from eventing.conf import config
 from eventing.reports.models import ReportRun
 from eventing.reports.rules.runs import BEAT_S, Extent, ReportPeriod
+from eventing.reports.selectors.report_output import reports_place
 from eventing.reports.selectors.reports import report_found
 from eventing.reports.services.reports import report_fail, report_finish, report_progress, report_release
 from eventing.rps.selectors.quotas import rps_in_domain
@@ -71,24 +72,24 @@ class ReportRunner:
 
     def _make(self, row: ReportRun, work: Path) -> None:
         period = ReportPeriod(row.period_from, row.period_to)
-        output = Location(config().reports_place).path(period.name)
+        output = reports_place().inside(period.name)
         there = Extents(period).of(period)  # before Spark reads: later segments are late, and the report is made again
         make_room(work)
-        before = _runs(Location(output), row.job)
+        before = _runs(output, row.job)
         spark = SparkProcess(
-            _command(row, output, work),
+            _command(row, output.address, work),
             Path(settings.BASE_DIR),
             os.environ,
             memory_mb=config().report_memory_mb,
             nice=config().report_nice,
         )
         try:
-            self._watch(spark, row, output, there)
+            self._watch(spark, row, period.name, there)
         finally:
             spark.end()
-            _remove_unfinished(Location(output), row.job, before)
+            _remove_unfinished(output, row.job, before)
 
-    def _watch(self, spark: SparkProcess, row: ReportRun, output: str, there: Extent) -> None:
+    def _watch(self, spark: SparkProcess, row: ReportRun, folder: str, there: Extent) -> None:
         mine: dict[str, Any] = {"run": self._run, "attempt": self._attempt}
         deadline = time.monotonic() + config().report_max_s
         while (status := spark.wait(POLL_S)) is None:
@@ -111,19 +112,22 @@ class ReportRunner:
         if self._must_stop() and status != 0:
             report_release(**mine)
         elif status == 0:
-            self._finish(row, output, there)
+            self._finish(row, folder, there)
         else:
             report_fail(**mine, reason=_reason(status, spark.said), passing=status != WRONG_ORDER)
 
-    def _finish(self, row: ReportRun, output: str, there: Extent) -> None:
-        made = current(Location(output), row.job)
+    def _finish(self, row: ReportRun, folder: str, there: Extent) -> None:
+        output = reports_place().inside(folder)
+        made = current(output, row.job)
         if made is None:
             report_fail(
-                run=self._run, attempt=self._attempt, reason=f"The job ended well and left no report in {output}."
+                run=self._run,
+                attempt=self._attempt,
+                reason=f"The job ended well and left no report in {output.address}.",
             )
             return
-        folder = f"{Path(output).name}/{row.job}/run={made['run']}"
-        report_finish(run=self._run, attempt=self._attempt, output=folder, summary=_summary(made), there=there)
+        path = f"{folder}/{row.job}/run={made['run']}"
+        report_finish(run=self._run, attempt=self._attempt, output=path, summary=_summary(made), there=there)
         logger.info("run %d is done in %s s", self._run, made["took_s"])
 
     def _alive(self) -> bool:
@@ -162,7 +166,7 @@ def _command(row: ReportRun, output: str, work: Path) -> list[str]:
     limits.write_text(json.dumps(_limits()))
     return [
         *(sys.executable, "-m", "spark", row.job),
-        *("--input", str(config().records_path), "--output", output),
+        *("--input", config().records_place, "--output", output),
         *("--from", row.period_from.isoformat(), "--to", row.period_to.isoformat()),
         *("--domain", config().domain, "--limits", str(limits)),
         *("--master", config().spark_master, "--memory", f"{config().report_memory_mb}m"),

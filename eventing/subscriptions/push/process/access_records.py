@@ -84,8 +84,8 @@ class PushAccessRecords:
             random = base64.b32encode(os.urandom(5)).decode().lower()
             config = self._config
             name = gateway_id(socket.gethostname(), time.time(), random)
-            sealing = SealingProcess(config.records_path) if config.is_small else None
-            self._writer = Writer(config.records_path, name, config.records_segment_s, sealing)
+            sealing = SealingProcess(config.records_path, config.records_url) if config.is_small else None
+            self._writer = Writer(config.records_path, name, config.records_segment_s, sealing, config.records_url)
             self._writer.start()
             self._buffer = Buffer(self._writer, config.records_waiting_max, time.time)
         return self._buffer
