@@ -22,6 +22,13 @@ async () => {
 """
 
 # Looked for from here, not by `wait_for_function`: that asks again with `eval`, which the page's own policy forbids.
+_STILL = """
+() => {
+  const ends = (animation) => Number.isFinite(animation.effect?.getComputedTiming().endTime);
+  return Promise.allSettled(document.getAnimations().filter(ends).map(({ finished }) => finished)).then(() => null);
+}
+"""
+"""Half faded in, a toast has less contrast than it will have."""
 _PLACEHOLDERS = "[...document.querySelectorAll('.skeleton')].some((one) => one.checkVisibility())"
 
 
@@ -33,8 +40,9 @@ def _source() -> str:
 
 
 def assert_accessible(page: Any) -> None:
-    """Fail with what axe finds serious or critical on the page, in the look it has, once nothing on it is a placeholder."""
+    """Fail with what axe finds serious or critical on the page, in the look it has, once nothing on it is a placeholder or fades in."""
     eventually(page, lambda: not page.evaluate(_PLACEHOLDERS), "the page shows its content")
+    page.evaluate(_STILL)
     page.evaluate(_source())  # by the debugger: the page's own policy would not let it in
     found = [one for one in page.evaluate(_RUN) if one["impact"] in _GRAVE]
     said = "\n".join(f"{one['impact']} {one['id']}: {one['help']}\n    " + "\n    ".join(one["where"]) for one in found)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from demo.harness.servers import Domain
-from tests.portal.console.browsing import Closing, Console, created, eventually, publish
+from tests.portal.console.browsing import Closing, Console, created, eventually, publish, resize
 
 pytest.importorskip("playwright.sync_api")
 
@@ -99,9 +99,7 @@ def test_no_cell_is_narrower_than_eight_characters(tab: Console, domain: Domain,
     eventually(page, lambda: not page.evaluate(loading), f"{path} shows its content")
     found = {}
     for width in WIDTHS_PX:
-        page.set_viewport_size({"width": width, "height": 900})
-        eventually(page, lambda width=width: page.evaluate("innerWidth") == width, f"{width} px")  # type: ignore[misc]
-        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        resize(page, width)
         if narrow := page.evaluate(_NARROW):
             found[width] = narrow
     assert not found, json.dumps(found, indent=1, ensure_ascii=False)
