@@ -17,7 +17,13 @@ from tests.subscriptions.push.receiver import Receiver
 
 pytest.importorskip("playwright.sync_api")
 
-pytestmark = [pytest.mark.browser, pytest.mark.processes, pytest.mark.long, pytest.mark.soak]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.processes,
+    pytest.mark.long,
+    pytest.mark.soak,
+    pytest.mark.timeout(1800),
+]
 
 WIDTHS_PX = (390, 768, 1280, 1440, 1920)
 EMPTY_WIDTHS_PX = (390, 1440)
