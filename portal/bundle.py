@@ -1,7 +1,8 @@
 """Built scripts and styles of the console: their names for `{% static %}`, and whether they are built.
 
-portal/web/build.mjs writes them with the hash of their content in their names, and a manifest of the names; both are
-read once, at start, as WhiteNoise does with the files (at each request with HERALD_DEV).
+portal/web/build.mjs writes them with the hash of their content in their names, and a manifest of the names, which is read
+anew when it changes: a domain that runs while the console is built names the new files, and serves them
+(portal/middleware.py).
 """
 
 from __future__ import annotations
@@ -10,10 +11,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.contrib.staticfiles.storage import StaticFilesStorage
 
-from eventing.core.container import per_process
+from eventing.core.container import memoized
 from portal.installation import from_source
 
 FOLDER = Path(__file__).resolve().parent / "static" / "portal" / "dist"
@@ -28,7 +28,11 @@ HOW_TO_BUILD = (
 
 def manifest() -> dict[str, str]:
     """File names by the names that templates use (`overview.js`); empty when nothing is built."""
-    return _read() if settings.DEBUG else _read_once()
+    try:
+        changed_ns = (FOLDER / "manifest.json").stat().st_mtime_ns
+    except OSError:
+        return {}
+    return _read(changed_ns)
 
 
 class ConsoleFiles(StaticFilesStorage):
@@ -42,12 +46,11 @@ class ConsoleFiles(StaticFilesStorage):
         return super().url(name)
 
 
-def _read() -> dict[str, str]:
+@memoized(maxsize=1)
+def _read(changed_ns: int) -> dict[str, str]:
+    """Return the manifest that was written at that time: the argument is what it is remembered by."""
     try:
         found: Any = json.loads((FOLDER / "manifest.json").read_text())
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-_read_once = per_process(_read)

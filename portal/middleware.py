@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +15,14 @@ from django.utils.deprecation import MiddlewareMixin
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from portal.accounts.services.sessions import session_ends_at, session_note
+from portal.bundle import FOLDER, PREFIX
 
 _PAGES = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'; connect-src 'self'"
 )
+_BUILT = re.compile(r"[\w.]+-[A-Z0-9]{8}\.(js|css)")
+"""Files of the console with the hash of their content in their names."""
 _DATA = "default-src 'none'; frame-ancestors 'none'"
 HSTS_S = 365 * 86_400
 PERMISSIONS = ", ".join(
@@ -65,7 +69,24 @@ class SecurityHeaders(MiddlewareMixin):
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
-    """WhiteNoise that answers with whole files: they are small, and a stream would need a thread."""
+    """WhiteNoise that answers with whole files: they are small, and a stream would need a thread.
+
+    Files are listed at the start, those of the console also later: one that is built while the domain runs is served to
+    pages that name it.
+    """
+
+    def __call__(self, request: HttpRequest) -> Any:
+        """Serve one request."""
+        folder, _, name = request.path_info.rpartition("/")
+        if (
+            f"{folder}/" == f"{self.static_prefix}{PREFIX}"
+            and request.path_info not in self.files
+            and _BUILT.fullmatch(name)
+        ):
+            file = FOLDER / name
+            if file.is_file():
+                self.add_file_to_dictionary(request.path_info, str(file))
+        return super().__call__(request)
 
     @staticmethod
     def serve(static_file: Any, request: HttpRequest) -> HttpResponse:

@@ -36,6 +36,7 @@ from typing import Any, Self, TypeVar
 
 import herald.client
 from herald.blocking_hooks import BlockingHooks, RunCoroutine
+from herald.blocking_worker import work as work
 from herald.client import CONFIRM_S_MAX, FIRST_PATIENCE_S
 from herald.defaults import URL_DEFAULT
 from herald.durable import DurableSubscription, Pulled

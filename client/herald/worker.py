@@ -60,9 +60,7 @@ async def work(
 
     Raises ValueError for bounds that are none, and whatever the subscription, or a callback, raises.
     """
-    if max_deliveries < 1 or delay_s < 0:
-        raise ValueError("max_deliveries is at least 1, and delay_s at least 0")
-    retried: tuple[type[Exception], ...] = (Nack, *retry_on) if isinstance(retry_on, tuple) else (Nack, retry_on)
+    errors = retried(max_deliveries, delay_s, retry_on)
     async for item in items:
         if isinstance(item, Gap):
             await _gap(item, on_gap)
@@ -72,13 +70,27 @@ async def work(
             try:
                 await handle(item)
                 break
-            except retried as error:
+            except errors as error:
                 if delivery == max_deliveries:
                     await _dead(item, error, delivery, on_dead)
                     break
                 stated = error.delay_s if isinstance(error, Nack) else None
                 await asyncio.sleep(delay if stated is None else stated)
                 delay = min(delay * 2, delay_s_max)
+
+
+def retried(
+    max_deliveries: int, delay_s: float, retry_on: type[Exception] | tuple[type[Exception], ...]
+) -> tuple[type[Exception], ...]:
+    """Return the errors after which an event is handled again. Raises ValueError for bounds that are none."""
+    if max_deliveries < 1 or delay_s < 0:
+        raise ValueError("max_deliveries is at least 1, and delay_s at least 0")
+    return (Nack, *retry_on) if isinstance(retry_on, tuple) else (Nack, retry_on)
+
+
+def log_dead(item: Received, error: Exception, deliveries: int) -> None:
+    """Log an event that is skipped."""
+    log.error("The event %s of %s failed %d times and is skipped: %r", item.id, item.source, deliveries, error)
 
 
 async def _gap(gap: Gap, on_gap: Callable[[Gap], Awaitable[None]] | None) -> None:
@@ -92,6 +104,6 @@ async def _dead(
     item: Received, error: Exception, deliveries: int, on_dead: Callable[[Received, Exception], Awaitable[None]] | None
 ) -> None:
     if on_dead is None:
-        log.error("The event %s of %s failed %d times and is skipped: %r", item.id, item.source, deliveries, error)
+        log_dead(item, error, deliveries)
     else:
         await on_dead(item, error)

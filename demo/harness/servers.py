@@ -75,7 +75,7 @@ def free_port() -> int:
 
 
 def manage(
-    *arguments: str, env: Mapping[str, str], timeout_s: float = 60.0, root: Path = ROOT
+    *arguments: str, env: Mapping[str, str], timeout_s: float = 180.0, root: Path = ROOT
 ) -> subprocess.CompletedProcess[str]:
     """Run `manage.py ARGUMENTS` of the source tree at `root` to its end."""
     return subprocess.run(

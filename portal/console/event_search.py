@@ -24,7 +24,10 @@ SCAN_EVENTS = 5_000  # bound: events that one request reads; the answer says how
 SCAN_BYTES = 8 * 1024 * 1024  # bound: bytes of these events, with the last range of them; likewise
 FOUND_MAX = 100  # bound: events in one answer; the next request continues before the oldest of them
 EXPORT_EVENTS_MAX = 100_000  # bound: newest events that an export reads; older ones are not in it
-EXPORT_BYTES_MAX = 256 * 1024 * 1024  # bound: bytes of these events; the export is aborted
+EXPORT_BYTES_MAX = (
+    256 * 1024 * 1024
+)  # bound: bytes of these events; the last line is then an event of the type INCOMPLETE
+INCOMPLETE = "io.herald.export.incomplete"
 
 
 class _Envelope(msgspec.Struct):
@@ -120,7 +123,7 @@ def search(rp: str, wanted: EventFilter, before: int | None) -> Found:
 async def export(rp: str, wanted: EventFilter) -> AsyncIterator[bytes]:
     """Yield the wanted events of the newest EXPORT_EVENTS_MAX, the oldest first, each in one line, byte for byte.
 
-    Raises OverflowError beyond EXPORT_BYTES_MAX, which aborts the download: a part never passes for the whole.
+    Beyond EXPORT_BYTES_MAX the last line is an event that says so, and where to continue: a part never passes for the whole.
     """
     log = await sync_to_async(control.log_state)(rp)
     if log is None:
@@ -137,15 +140,35 @@ async def export(rp: str, wanted: EventFilter) -> AsyncIterator[bytes]:
             return
         if not some.entries or some.epoch != log.epoch:
             return
-        lines = [entry.body + b"\n" for entry in some.entries if entry.offset < end and wanted.matches(entry)]
-        size += sum(map(len, lines))
-        if size > EXPORT_BYTES_MAX:
-            raise OverflowError("The export is larger than it may be.")
+        lines: list[bytes] = []
+        for entry in some.entries:
+            if entry.offset >= end or not wanted.matches(entry):
+                continue
+            size += len(entry.body) + 1
+            if size > EXPORT_BYTES_MAX:
+                yield b"".join([*lines, _incomplete(rp, entry)])
+                return
+            lines.append(entry.body + b"\n")
         if lines:
             yield b"".join(lines)
         place = some.entries[-1].offset
         if wanted.until_ms is not None and some.entries[-1].stored_ms >= wanted.until_ms:
             return
+
+
+def _incomplete(rp: str, next_: LogEntry) -> bytes:
+    """Return the last line of an export that ends before the event `next_`."""
+    says = (
+        f"A download has at most {EXPORT_BYTES_MAX // 1024**2} MiB. Continue with events stored at or after since_ms."
+    )
+    about = {
+        "specversion": "1.0",
+        "id": f"{rp}:{next_.offset}",
+        "source": f"/console/rps/{rp}/export",
+        "type": INCOMPLETE,
+        "data": {"next_offset": next_.offset, "since_ms": next_.stored_ms, "detail": says},
+    }
+    return json.dumps(about).encode() + b"\n"
 
 
 def document(found: Found) -> dict[str, Any]:

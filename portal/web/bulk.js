@@ -50,6 +50,24 @@ async function patiently(attempt) {
   }
 }
 
+/**
+ * Everything that a list of the REST interface has, page by page, up to `most`. Rejects as `getJson`.
+ * @param {(cursor: string) => Promise<{items: any[], next: string | null}>} ask a page
+ * @param {number} most
+ * @returns {Promise<{items: any[], whole: boolean}>} `whole`: whether there are no more
+ */
+export async function everything(ask, most) {
+  /** @type {any[]} */
+  const items = [];
+  let next = "";
+  do {
+    const page = await ask(next);
+    items.push(...page.items);
+    next = page.next ?? "";
+  } while (next && items.length < most);
+  return { items: items.slice(0, most), whole: !next && items.length <= most };
+}
+
 /** "3 of 12 failed. weather/a: it is a replica." @param {{name: string, message: string}[]} failed @param {number} all */
 export function failureWords(failed, all) {
   const [{ name, message }] = failed;

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from herald import Client, Event, Gap, Nack, Received, work
+from herald import Client, Event, Gap, Nack, Received, sync, work
 from herald.events import Item
 
 from demo.harness.servers import Domain
@@ -85,6 +85,55 @@ async def test_an_error_that_no_delivery_cures_ends_the_worker() -> None:
     assert seen == [1, 2, 2], "a Nack always asks for another delivery"
     with pytest.raises(ValueError, match="max_deliveries"):
         await work(given(1), handle, max_deliveries=0)
+
+
+def test_without_asyncio_an_event_that_fails_is_handled_again_and_then_put_aside(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[Any] = []
+    dead: list[Any] = []
+    slept: list[float] = []
+    monkeypatch.setattr("herald.blocking_worker.time.sleep", slept.append)
+
+    def handle(item: Received) -> None:
+        seen.append(item.data)
+        if item.data == "poison":
+            raise Nack(7.5) if len(slept) == 1 else RuntimeError("cannot be read")
+
+    items = [
+        Received(Event(id=str(n), source="/s", data=one), "r", "e", n, f"e:{n}")
+        for n, one in enumerate((1, "poison", 2))
+    ]
+    sync.work(
+        items, handle, max_deliveries=3, delay_s=1, on_dead=lambda item, error: dead.append((item.data, str(error)))
+    )
+    assert seen == [1, "poison", "poison", "poison", 2]
+    assert (dead, slept) == ([("poison", "cannot be read")], [1, 7.5])
+    with caplog.at_level(logging.WARNING, "herald"):
+        sync.work([Gap("r", "e", 2, 3, None, "e:3"), items[1]], handle, max_deliveries=1)
+    assert "offsets 2 to 3 are missing" in caplog.text
+    assert "failed 1 times and is skipped" in caplog.text
+    with pytest.raises(RuntimeError):
+        sync.work([items[1]], handle, retry_on=OSError)
+    with pytest.raises(ValueError, match="max_deliveries"):
+        sync.work([], handle, max_deliveries=0)
+
+
+@pytest.mark.processes
+def test_without_asyncio_an_event_whose_handler_failed_is_not_acknowledged(domain: Domain) -> None:
+    with sync.Client(domain.url, token=domain.token()) as client:
+        rp = client.rps.create(name=f"/localhost/worker/{uuid.uuid4().hex[:12]}/").id
+        durable = client.subscriptions.create(rp, from_="earliest")
+        client.publish_many(rp, [1, 2, 3])
+
+        def handle(item: Received) -> None:
+            if item.data == 3:
+                raise KeyError
+
+        with pytest.raises(KeyError), client.attach(durable.id) as items:
+            sync.work(items, handle, retry_on=OSError)
+        place = client.subscriptions.get(durable.id).document["cursor"]
+        assert str(place).endswith(":2"), "the last event was not handled"
 
 
 @pytest.mark.processes

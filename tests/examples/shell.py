@@ -14,10 +14,18 @@ from tests.examples.running import environment, tool
 RUN_WITHIN_S = 180
 
 
-def ran(script: str, site: Domain, tmp_path: Path, *, admin: bool = False, env: Mapping[str, str] | None = None) -> str:
+def ran(
+    script: str,
+    site: Domain,
+    tmp_path: Path,
+    *,
+    admin: bool = False,
+    env: Mapping[str, str] | None = None,
+    typed: str | None = None,
+) -> str:
     """What bash prints for the commands, in one script that ends at the first failure.
 
-    `admin`: with an administrator's token; `env`: instead of an integrator's environment.
+    `admin`: with an administrator's token; `env`: instead of an integrator's environment; `typed`: answers to what is asked.
     """
     env = dict(environment(site) if env is None else env)
     env["PATH"] = f"{Path(sys.executable).parent}:{env['PATH']}"
@@ -28,6 +36,7 @@ def ran(script: str, site: Domain, tmp_path: Path, *, admin: bool = False, env: 
         [tool("bash"), "-euo", "pipefail", "-c", script],
         env=env,
         cwd=tmp_path,
+        input=typed,
         capture_output=True,
         text=True,
         timeout=RUN_WITHIN_S,

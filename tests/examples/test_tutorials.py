@@ -1,9 +1,10 @@
-"""README's five minutes and the tutorial of the durable worker, word for word: terminals are shells, and each command is the page's."""
+"""README's five minutes and the tutorials, word for word: terminals are shells, and each command is the page's."""
 
 from __future__ import annotations
 
 import re
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,14 @@ import pytest
 from demo.harness.servers import ROOT, Domain, wait_for
 from tests.examples.running import Program, environment, tool
 from tests.examples.shell import ran
+from tests.gateway.server import Prepared
 
 pytestmark = [pytest.mark.processes, pytest.mark.long]
 README = (ROOT / "README.md").read_text().partition("## Five minutes")[2].partition("\n## ")[0]
-WORKER = (ROOT / "docs" / "tutorials" / "durable-worker.md").read_text()
+TUTORIALS = ROOT / "docs" / "tutorials"
+WORKER = (TUTORIALS / "durable-worker.md").read_text()
+TWO_DOMAINS = (TUTORIALS / "two-domains.md").read_text()
+FLIGHTS = (TUTORIALS / "flights.md").read_text()
 
 
 def commands(text: str, beginning: str) -> list[str]:
@@ -29,16 +34,24 @@ class Terminals:
 
     def __init__(self, site: Domain, folder: Path) -> None:
         self._site, self._folder = site, folder
-        (folder / "var").mkdir()
+        (folder / "var").mkdir(exist_ok=True)
         (folder / ".venv").symlink_to(Path(sys.executable).parent.parent)
         self._env = environment(site, HERALD_DATA_DIR=str(site.data_dir), HERALD_PORT=str(site.port))
         del self._env["HERALD_TOKEN"], self._env["HERALD_URL"]
+        self._ports = {8000: site.port}
+
+    def at(self, ports: dict[int, int]) -> None:
+        """The ports of the page, and those that are free here."""
+        self._ports = ports
 
     def _here(self, lines: list[str]) -> str:
-        return "\n".join(lines).replace("127.0.0.1:8000", f"127.0.0.1:{self._site.port}")
+        text = "\n".join(lines)
+        for written, port in self._ports.items():
+            text = re.sub(rf"(?<=127\.0\.0\.1:){written}\b|(?<=HERALD_PORT=){written}\b", str(port), text)
+        return text.replace("HERALD_DATA_DIR=var/", f"HERALD_DATA_DIR={self._folder}/var/")  # this folder has no source
 
-    def run(self, *lines: str) -> str:
-        return ran(self._here([*lines]), self._site, self._folder, env=self._env)
+    def run(self, *lines: str, typed: str | None = None) -> str:
+        return ran(self._here([*lines]), self._site, self._folder, env=self._env, typed=typed)
 
     def leave_running(self, *lines: str) -> Program:
         """The last command goes on until it is stopped as by Ctrl-C."""
@@ -96,3 +109,75 @@ def test_the_tutorial_of_the_durable_worker(site: Domain, tmp_path: Path) -> Non
         assert not any("'order': 1" in line for line in worker.lines)
         listing = commands(WORKER, "## 4.")
         wait_for(lambda: re.search(r"/orders/ +\S+ +0 ", terminals.run(token, *listing)), about="its lag is 0")
+
+
+@pytest.mark.timeout(600)
+def test_the_tutorial_of_two_domains(tmp_path: Path, prepared: Prepared) -> None:
+    with ExitStack() as running:
+        started = {}
+        for command in commands(TWO_DOMAINS, "## 1.")[:2]:
+            stated = re.fullmatch(r"HERALD_DOMAIN=(\S+) HERALD_PORT=(\d+) HERALD_DATA_DIR=(\S+) make run", command)
+            assert stated is not None, command
+            name, port, folder = stated.groups()
+            started[int(port)] = running.enter_context(Domain(tmp_path / folder, seed=prepared.migrated, domain=name))
+        a, _ = started.values()
+        terminals = Terminals(a, tmp_path)
+        terminals.at({port: domain.port for port, domain in started.items()})
+        exports = commands(TWO_DOMAINS, "## 1.")[2:]
+        at_a, at_b = ([path, f"export HERALD_TOKEN={admin(terminals, path, token)}"] for path, token in pairs(exports))
+
+        add, approve = commands(TWO_DOMAINS, "## 2.")
+        terminals.run(*at_a, add, typed="y\n")
+        terminals.run(*at_b, approve, typed="y\n")
+        for prepare, other in ((at_a, "b.example"), (at_b, "a.example")):
+            listed = re.compile(rf"^{other}\s+active\b", re.MULTILINE)
+            wait_for(
+                lambda prepare=prepare, listed=listed: listed.search(terminals.run(*prepare, "herald peer list")),  # type: ignore[misc]
+                about=f"{other} is active",
+            )
+        terminals.run(*at_a, *commands(TWO_DOMAINS, "## 3."))
+
+        publish_a, publish_b, read_b, holders = commands(TWO_DOMAINS, "## 4.")
+        terminals.run(*at_a, publish_a)
+        terminals.run(*at_b, publish_b)
+        with terminals.leave_running(*at_b, read_b) as reader:
+            reader.wait_for("Published at a.")
+            reader.wait_for("Published at b.")
+            shown = terminals.run(*at_b, holders)
+            assert "a.example" in shown, shown
+            assert "b.example" in shown, shown
+
+            publish_meanwhile, read_a = commands(TWO_DOMAINS, "## 5.")
+            a.stop()
+            terminals.run(*at_b, publish_meanwhile)
+            reader.wait_for("Published while a is stopped.")
+            a.start()
+        with terminals.leave_running(*at_a, read_a) as reader:
+            reader.wait_for("Published while a is stopped.")
+        assert terminals.run(*at_a, *commands(TWO_DOMAINS, "## 6.")).startswith("Proved: a.example published ")
+
+
+def pairs(lines: list[str]) -> list[tuple[str, str]]:
+    """The exports of each of the two administrators."""
+    return list(zip(lines[::2], lines[1::2], strict=True))
+
+
+def admin(terminals: Terminals, path: str, token: str) -> str:
+    """The token that an administrator's terminal keeps: made once."""
+    return terminals.run(path, token, "echo $HERALD_TOKEN").strip()
+
+
+def test_the_tutorial_of_the_flights(site: Domain, tmp_path: Path) -> None:
+    terminals = Terminals(site, tmp_path)
+    token = ['export PATH="$PWD/.venv/bin:$PATH"', "export HERALD_TOKEN=$(.venv/bin/herald token create --admin)"]
+    install, replay, watch = commands(FLIGHTS, "# Tutorial")
+    terminals.run(install)
+    with terminals.leave_running(*token, replay) as first:
+        wait_for(lambda: "flights/LGA" in terminals.run(*token, "herald rp list"), 180, every_s=1, about=first.told)
+        with terminals.leave_running(*token, watch) as second:
+            for airport in ("EWR", "JFK", "LGA"):
+                second.wait_for(f"flights/{airport}")
+    document = FLIGHTS.partition("**")[0]
+    assert "--speed max" in document
+    assert "--max-events" in document
+    assert "--max-events" in terminals.run("herald replay --help")

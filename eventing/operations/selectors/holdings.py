@@ -8,6 +8,7 @@ from django.db.models import Count, Sum
 
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.selectors.quotas import rps_of
+from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.selectors.quotas import subscriptions_in_domain, subscriptions_of
 
 
@@ -24,6 +25,18 @@ def held_by(identity: str) -> Held:
     """Return the numbers for the principal with this identity."""
     rps, history_bytes = rps_of(identity)
     return Held(rps, history_bytes, subscriptions_of(identity))
+
+
+def largest_holders(each: int) -> dict[str, Held]:
+    """Return the principals that hold most, by identity: of each kind of object the `each` greatest, those with most history first."""
+    created = RendezvousPoint.objects.values("creator").annotate(rps=Count("*"), history_bytes=Sum("max_bytes"))
+    owned = Subscription.objects.values("owner").annotate(subscriptions=Count("*"))
+    names = {
+        row["creator"] for order in ("-rps", "-history_bytes") for row in created.order_by(order, "creator")[:each]
+    }
+    names |= {row["owner"] for row in owned.order_by("-subscriptions", "owner")[:each]}
+    found = {name: held_by(name) for name in names}
+    return dict(sorted(found.items(), key=lambda one: (-one[1].history_bytes, -one[1].rps, one[0])))
 
 
 def held_in_domain() -> Held:

@@ -35,13 +35,20 @@ SESSIONS_AT_ONCE = 500
 STARTED = "started_at"
 SEEN = "seen_at"
 UNKNOWN = "unknown"  # address of a client of which the server reports none
+PREVIOUS = "previous_login"
+"""Session key: when this user had logged in before, RFC 3339; missing at the first login."""
 BY_LINK = "logged_in_by_link"
 """Session key: this session began with a link, so a new password may be set without the old one."""
 
 
 def log_in(request: HttpRequest, user: User, *, backend: str, by_link: bool = False) -> None:
     """Begin a session of `user` under a new key, so that one planted before is worth nothing."""
+    before = user.last_login  # what `login` exchanges
     login(request, user, backend=backend)
+    if before is None:
+        request.session.pop(PREVIOUS, None)
+    else:
+        request.session[PREVIOUS] = before.isoformat()
     request.session.set_expiry(None)
     if by_link:
         request.session[BY_LINK] = True

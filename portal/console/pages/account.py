@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from portal.accounts.services.sessions import sessions_of
+from portal.accounts.services.sessions import PREVIOUS, sessions_of
 from portal.accounts.services.users import sessions_end_all
 from portal.console.pages.access import current_user, page, principal_of
 from portal.console.pages.words import agent
@@ -22,7 +22,8 @@ def account(request: HttpRequest) -> HttpResponse:
     own = request.session.session_key
     sessions = [{"row": row, "agent": agent(row.agent), "here": row.session_key == own} for row in sessions_of(user)]
     external = getattr(user, "external_identity", None)
-    return render(request, "portal/account.html", {"sessions": sessions, "external": external})
+    shown = {"sessions": sessions, "external": external, "previous": request.session.get(PREVIOUS)}
+    return render(request, "portal/account.html", shown)
 
 
 @page

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from eventing.access.rules.tokens import IDENTITY_CHARS_MAX
 from eventing.conf import config
+from eventing.operations.selectors.holdings import Held, held_by, largest_holders
 from portal.console.pages import words
 from portal.console.pages.access import current_user, page, principal_of
 from portal.console.pages.lists import rights_of
@@ -75,12 +78,34 @@ AT_EACH_RP = (
 )
 """Of each rendezvous point; shown as they are set."""
 
+HOLDERS_EACH = 10
+"""Principals that are shown of those with most RPs, most history and most subscriptions."""
+
 
 @page
 @require_GET
 def quotas(request: HttpRequest) -> HttpResponse:
-    """Show limits. The domain's use is shown to viewers, operators and administrators."""
+    """Show limits. The domain's use, and that of other principals, `?principal=` among them, is shown to viewers, operators
+    and administrators."""
     rights = rights_of(principal_of(current_user(request)))
-    groups = {"kept": KEPT, "rates": RATES, "each": EACH, "at_each_rp": AT_EACH_RP}
+    groups: dict[str, Any] = {"kept": KEPT, "rates": RATES, "each": EACH, "at_each_rp": AT_EACH_RP}
+    if rights["live"]:
+        groups |= _holders(request.GET.get("principal", "").strip()[:IDENTITY_CHARS_MAX])
     context = {**rights, **groups, "gateways": config().gateways, "window_s": config().rate_window_s}
     return render(request, "portal/quotas.html", context)
+
+
+def _holders(asked: str) -> dict[str, Any]:
+    found = {asked: held_by(asked)} if asked else largest_holders(HOLDERS_EACH)
+    return {"asked": asked, "holders": [_holder(name, held) for name, held in found.items()]}
+
+
+def _holder(name: str, held: Held) -> dict[str, Any]:
+    quota = config()
+    parts = (
+        (held.rps, quota.rps_per_principal),
+        (held.history_bytes, quota.history_bytes_per_principal),
+        (held.subscriptions, quota.subscriptions_per_principal),
+    )
+    fullest = max((used / most for used, most in parts if most), default=0.0)
+    return {"name": name, "held": held, "history": words.size(held.history_bytes), "fullest": f"{fullest:.0%}"}

@@ -271,7 +271,7 @@ export class Panel {
           ? html`<p class="skeleton">Loading</p>`
           : found.events.length === 0
             ? html`<p class="small muted">The history is empty.</p>`
-            : html`<div class="table-scroll spread" tabindex="0" role="region" aria-labelledby="panel-spread"><table>
+            : html`<div class="table-scroll spread" tabindex="0" role="group" aria-labelledby="panel-spread"><table>
               <thead><tr><th scope="col">Event</th>${found.domains.map(({ domain }) => html`<th scope="col">${domain}</th>`)}</tr></thead>
               <tbody>${found.events.map(
                 (

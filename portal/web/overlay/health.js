@@ -140,7 +140,7 @@ export function drawFigures({ picture }, element) {
   render(
     html`<section class="card flush" aria-labelledby="figures-title">
       <div class="card-head"><h2 id="figures-title">Figures by zone</h2><span class="muted small"><time datetime=${picture.at} data-age></time></span></div>
-      <div class="overlay-figures" tabindex="0" role="region" aria-labelledby="figures-title"><table>
+      <div class="overlay-figures" tabindex="0" role="group" aria-labelledby="figures-title"><table>
         <thead><tr><th scope="col">Zone</th><th scope="col" class="number">Domains</th>${COLUMNS.map(([name]) => html`<th scope="col" class="number">${name}</th>`)}<th scope="col">Rests on</th></tr></thead>
         <tbody>${zones.map((one) => figuresRow(one, zoneOf(one.zone ?? "")))}${zones.length === 1 ? nothing : figuresRow(picture.whole, "All")}</tbody>
       </table></div>

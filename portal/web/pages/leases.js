@@ -1,5 +1,7 @@
 /** All leases of the domain, the soonest to end first. */
 
+import { live } from "lit-html/directives/live.js";
+
 import { byId, pageData } from "../elements.js";
 import { act, renewed } from "../acting.js";
 import { failureWords, performOnEach } from "../bulk.js";
@@ -137,7 +139,7 @@ const leases = new Listing({
           html`${
             "operates" in page
               ? html`<input type="checkbox" class="pick" aria-label=${`Select ${KINDS[lease.kind].word} ${lease.name ?? lease.id}`}
-                .checked=${picked.has(keyOf(lease))} @change=${({ target }) => pick(lease, target.checked)}>`
+                .checked=${live(picked.has(keyOf(lease)))} @change=${({ target }) => pick(lease, target.checked)}>`
               : nothing
           }${KINDS[lease.kind].label(lease)}`,
       },

@@ -89,7 +89,7 @@ const sessions = new Listing({
   table: {
     caption: "Live sessions",
     key: ({ id }) => id,
-    empty: html`<strong>No sessions</strong><span>Readers and publishers that stay connected appear here.</span>`,
+    empty: html`<strong>No sessions</strong><span>Readers and publishers that stay connected appear here. <a href="/start">Start here</a> shows how a program connects.</span>`,
     columns: [
       {
         name: "Principal",

@@ -91,7 +91,7 @@ export class Tables {
         </div>
         <p class="muted small report-about">${plain(about)}</p>
         ${this.#error ? html`<p class="broken"><strong>${this.#error}</strong></p>` : nothing}
-        <div class="table-scroll" tabindex="0" role="region" aria-labelledby="tables-title">${page ? this.#body(page) : nothing}</div>
+        <div class="table-scroll" tabindex="0" role="group" aria-labelledby="tables-title">${page ? this.#body(page) : nothing}</div>
         ${rows > PAGE_ROWS ? this.#pager(page, rows) : nothing}`,
       this.#element,
     );

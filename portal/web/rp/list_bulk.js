@@ -1,18 +1,24 @@
-/** Acts on the selected rows of the list: renew, pause, resume, delete. The domain checks each by itself. */
+/**
+ * Acts on the selected rows of the list: renew, pause, resume, delete. The domain checks each by itself. When all of a page are
+ * selected and there are more, those of the other pages can be selected with them.
+ */
 
-import { performOnEach, failureWords, namesWords } from "../bulk.js";
+import { act } from "../acting.js";
+import { everything, performOnEach, failureWords, namesWords } from "../bulk.js";
 import { ask } from "../dialog.js";
 import { tellEnd } from "../domain_connection.js";
 import { durationField, typedNumber } from "../durations.js";
 import { find, findAll, need } from "../elements.js";
 import { bytes, count, plural } from "../format.js";
-import { SessionEnded, request } from "../requests.js";
+import { SessionEnded, getJson, request } from "../requests.js";
 import { html, render } from "../table.js";
 import { toast } from "../toast.js";
 
 /** @import { Figures } from "./list_figures.js" */
 
 const DAY_S = 86_400;
+const MATCHING_MAX = 1_000; // bound: RPs that are selected at once; the bar says that there are more
+const PAGE = 100;
 const REASON = { label: "Reason", hint: "Recorded in the audit." };
 
 /** @typedef {{id: string, name: string, figures: Figures | undefined}} Picked */
@@ -21,10 +27,13 @@ export class ListBulk {
   #box;
   #figures;
   #onDone;
+  /** @type {Map<string, Picked> | null} */
+  #matching = null; // those of all pages, by id; null: those of this page that are checked
+  #whole = true; // whether #matching has all that match
 
   /**
    * @param {HTMLElement} box the rows and the bar above them, which are exchanged as the list changes
-   * @param {{figures: {of: (rp: string) => Figures | undefined}, onDone: () => void}} parts
+   * @param {{figures: import("./list_figures.js").ListFigures, onDone: () => void}} parts
    */
   constructor(box, { figures, onDone }) {
     this.#box = box;
@@ -32,12 +41,15 @@ export class ListBulk {
     this.#onDone = onDone;
     box.addEventListener("change", ({ target }) => {
       if (!(target instanceof HTMLInputElement) || !target.matches("[data-pick], [data-pick-all]")) return;
+      this.#matching = null;
       if ("pickAll" in target.dataset) for (const one of this.#boxes()) one.checked = target.checked;
       this.draw();
     });
     box.addEventListener("click", ({ target }) => {
       const button = target instanceof Element && target.closest("[data-bulk]");
       if (button instanceof HTMLElement) void this.#act(button.dataset.bulk ?? "");
+      const matching = target instanceof Element && target.closest("[data-pick-matching]");
+      if (matching instanceof HTMLElement) void act(matching, () => this.#pickMatching(), "");
     });
   }
 
@@ -46,12 +58,19 @@ export class ListBulk {
     const all = find(this.#box, "[data-pick-all]", HTMLInputElement);
     if (!all) return;
     const boxes = this.#boxes();
-    const picked = boxes.filter(({ checked }) => checked).length;
-    all.checked = picked > 0 && picked === boxes.length;
-    all.indeterminate = picked > 0 && picked < boxes.length;
-    need(this.#box, "#picked", HTMLElement).textContent = picked
-      ? `${count(picked)} selected`
-      : "Select all on this page";
+    const matching = this.#matching;
+    if (matching) for (const one of boxes) one.checked = matching.has(one.dataset.pick ?? "");
+    const shown = boxes.filter(({ checked }) => checked).length;
+    const picked = matching ? matching.size : shown;
+    all.checked = shown > 0 && shown === boxes.length;
+    all.indeterminate = shown > 0 && shown < boxes.length;
+    need(this.#box, "#picked", HTMLElement).textContent = matching
+      ? `${count(picked)} selected, ${this.#whole ? "on all pages" : `the first ${count(MATCHING_MAX)} that match`}`
+      : picked
+        ? `${count(picked)} selected`
+        : "Select all on this page";
+    const more = need(this.#box, "[data-pick-matching]", HTMLElement);
+    more.hidden = Boolean(matching) || !all.checked || !this.#box.querySelector(".pager a");
     need(this.#box, "#bulk-actions", HTMLElement).hidden = picked === 0;
   }
 
@@ -60,8 +79,32 @@ export class ListBulk {
     return /** @type {HTMLInputElement[]} */ (findAll(this.#box, "[data-pick]"));
   }
 
+  /** Select what matches on all pages, with the figures that a deletion states. */
+  async #pickMatching() {
+    const address = new URLSearchParams(location.search);
+    const query = new URLSearchParams({ limit: String(PAGE) });
+    for (const name of ["q", "prefix"]) if (address.get(name)) query.set(name, address.get(name) ?? "");
+    const { items, whole } = await everything((cursor) => {
+      if (cursor) query.set("cursor", cursor);
+      return getJson(`/api/v1/rps?${query}`);
+    }, MATCHING_MAX);
+    const found = new Map(
+      items.map(({ id, name, title }) => [id, { id, name: name || title || id, figures: undefined }]),
+    );
+    const ids = [...found.keys()];
+    for (let first = 0; first < ids.length; first += PAGE) {
+      const figures = await this.#figures.ask(ids.slice(first, first + PAGE));
+      for (const [id, one] of found) if (figures[id]) one.figures = figures[id];
+    }
+    this.#matching = found;
+    this.#whole = whole;
+    this.draw();
+    find(this.#box, "[data-pick-all]", HTMLInputElement)?.focus();
+  }
+
   /** @returns {Picked[]} */
   #picked() {
+    if (this.#matching) return [...this.#matching.values()];
     return this.#boxes()
       .filter(({ checked }) => checked)
       .map((box) => {
@@ -71,11 +114,11 @@ export class ListBulk {
       });
   }
 
-  /** @param {string} act */
-  async #act(act) {
+  /** @param {string} kind of QUESTIONS */
+  async #act(kind) {
     const picked = this.#picked();
     if (picked.length === 0) return;
-    const asked = QUESTIONS[act](picked);
+    const asked = QUESTIONS[kind](picked);
     const says = document.createElement("div");
     says.className = "bulk-says";
     render(html`${asked.says}<p class="muted small" role="status" data-progress></p>`, says);
@@ -106,6 +149,8 @@ export class ListBulk {
 
   /** @param {string[]} ids */
   #unpick(ids) {
+    for (const id of ids) this.#matching?.delete(id);
+    if (this.#matching?.size === 0) this.#matching = null;
     for (const box of this.#boxes()) if (ids.includes(box.dataset.pick ?? "")) box.checked = false;
     this.draw();
   }

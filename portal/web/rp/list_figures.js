@@ -30,6 +30,11 @@ export class ListFigures {
     return this.#known[rp];
   }
 
+  /** The figures of other RPs than those shown, a hundred at most. @param {string[]} ids @returns {Promise<Record<string, Figures>>} */
+  ask(ids) {
+    return getJson(`${this.#url}?ids=${ids.join(",")}`);
+  }
+
   /** Rows have come: those without figures are asked about. */
   rowsChanged() {
     this.#draw();
@@ -40,7 +45,7 @@ export class ListFigures {
     const ids = this.#rows.ids();
     if (ids.length === 0) return;
     try {
-      this.#known = await getJson(`${this.#url}?ids=${ids.join(",")}`);
+      this.#known = await this.ask(ids);
     } catch (error) {
       if (!(error instanceof SessionEnded)) return; // the connection says it; the rows are marked as old
     }

@@ -106,9 +106,10 @@ export class ListRows {
 
   #takeOver() {
     if (!this.#held) return;
-    const body = this.#box.querySelector("tbody");
+    const bar = this.#box.querySelector(".bulk");
     const active = document.activeElement;
-    if (body && (body.matches(":hover") || body.contains(active))) return; // when the reader has left
+    const focused = this.#box.contains(active) && !bar?.contains(active); // in the rows, their heads, or the links to other pages
+    if (focused || this.#box.querySelector("tbody")?.matches(":hover")) return; // when the reader has left
     const { askedAt, rows } = this.#held;
     this.#held = null;
     const before = new Map(this.each());
@@ -117,7 +118,6 @@ export class ListRows {
       if (known) this.#keep(row, known);
       else if (before.size) this.#mark(row);
     }
-    const bar = this.#box.querySelector(".bulk");
     if (bar) rows.querySelector(".bulk")?.replaceWith(bar);
     this.#box.replaceChildren(...[...rows.childNodes].map((node) => document.adoptNode(node)));
     if (bar?.isConnected && bar.contains(active) && active instanceof HTMLElement) active.focus();

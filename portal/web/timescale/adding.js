@@ -71,6 +71,7 @@ export function startSearch({ input, list, onChoose }) {
     clearTimeout(timer);
     timer = setTimeout(look, WAIT_MS);
   });
+  if (document.activeElement === input && input.value) void look(); // typed before this script ran
   input.addEventListener("blur", close);
   input.addEventListener("keydown", (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];

@@ -22,6 +22,13 @@ async () => {
 """
 
 # Looked for from here, not by `wait_for_function`: that asks again with `eval`, which the page's own policy forbids.
+_STILL = """
+() => {
+  const ends = (animation) => Number.isFinite(animation.effect?.getComputedTiming().endTime);
+  return Promise.allSettled(document.getAnimations().filter(ends).map(({ finished }) => finished)).then(() => null);
+}
+"""
+"""Half faded in, a toast has less contrast than it will have."""
 _PLACEHOLDERS = "[...document.querySelectorAll('.skeleton')].some((one) => one.checkVisibility())"
 
 
@@ -33,9 +40,25 @@ def _source() -> str:
 
 
 def assert_accessible(page: Any) -> None:
-    """Fail with what axe finds serious or critical on the page, in the look it has, once nothing on it is a placeholder."""
-    eventually(page, lambda: not page.evaluate(_PLACEHOLDERS), "the page shows its content")
+    """Fail with what axe finds serious or critical on the page, in the look it has, once nothing on it is a placeholder or fades in."""
+    begin(page)
+    found = [one for one in violations(page) if one["impact"] in _GRAVE]
+    assert not found, f"{page.url}\n{told(found)}"
+
+
+def begin(page: Any) -> None:
+    """Wait for the page's content, and give it axe."""
+    eventually(page, lambda: not page.evaluate(_PLACEHOLDERS), f"{page.url} shows its content")
     page.evaluate(_source())  # by the debugger: the page's own policy would not let it in
-    found = [one for one in page.evaluate(_RUN) if one["impact"] in _GRAVE]
-    said = "\n".join(f"{one['impact']} {one['id']}: {one['help']}\n    " + "\n    ".join(one["where"]) for one in found)
-    assert not found, f"{page.url}\n{said}"
+
+
+def violations(page: Any) -> list[dict[str, Any]]:
+    """Return all that axe finds on a page that has it, once nothing fades in."""
+    page.evaluate(_STILL)
+    found: list[dict[str, Any]] = page.evaluate(_RUN)
+    return found
+
+
+def told(found: list[dict[str, Any]]) -> str:
+    """Return what was found, for a failure's report."""
+    return "\n".join(f"{one['impact']} {one['id']}: {one['help']}\n    " + "\n    ".join(one["where"]) for one in found)

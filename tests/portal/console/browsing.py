@@ -150,6 +150,12 @@ def created(client: httpx.Client, **stated: Any) -> str:
     return rp
 
 
+def rps_held(client: httpx.Client) -> int:
+    """How many RPs the domain has; its pages follow when the event of the last one has arrived. The client is an administrator's."""
+    held: int = client.get("/api/v1/admin/snapshot").json()["state"]["counts"]["rps"]
+    return held
+
+
 def publish(client: httpx.Client, rp: str, *data: Any) -> None:
     """Publish an event for each of `data`, in batches."""
     for start in range(0, len(data), 1000):
@@ -169,6 +175,31 @@ def publish(client: httpx.Client, rp: str, *data: Any) -> None:
             headers={"Content-Type": "application/cloudevents-batch+json"},
         )
         assert answer.status_code == 201, answer.text
+
+
+def resize(page: Any, width: int, height: int = 900) -> None:
+    """Give the page another size, and wait until what its scripts measure is drawn anew."""
+    page.set_viewport_size({"width": width, "height": height})
+    eventually(page, lambda: page.evaluate("innerWidth") == width, f"{width} px")
+    drawn(page)
+
+
+def drawn(page: Any) -> None:
+    """Let the page finish what it has begun: its tasks, and two frames."""
+    page.evaluate(
+        "() => new Promise((done) => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done))))"
+    )
+
+
+def expect_to_fit(page: Any) -> None:
+    """The page gets no wider than the screen: plots follow a new size a frame later."""
+    fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    eventually(page, lambda: page.evaluate(fits), f"{page.url} fits its screen")
+
+
+def press_if_there(target: Any) -> None:
+    """Press a button that goes away by itself when the page recovers before it is pressed."""
+    target.evaluate_all("(buttons) => buttons[0]?.click()")
 
 
 def eventually(page: Any, condition: Callable[[], bool], about: str) -> None:

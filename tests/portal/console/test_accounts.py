@@ -334,6 +334,7 @@ def test_logging_out_everywhere_ends_every_session(domain: Domain, invited: Call
     seen = text_of(first.get("/account"))
     assert "127.0.0.13" in seen
     assert seen.count("this session") == 1
+    assert re.search(r"Login before this one ?20\d\d-", text_of(second.get("/account")))
     assert "logged out everywhere" in text_of(second.submit("/account/logout-everywhere", page="/account"))
     assert not first.is_in
     assert not second.is_in

@@ -136,8 +136,8 @@ def test_the_list_keeps_the_newest_500_however_many_come(console: Console) -> No
         console.open(rp)
         publish(client, rp, *range(3000))
     expect(console.rows.last.locator(".ev-offset")).to_have_text("#3000")
-    assert console.rows.count() <= 500
     offsets = console.offsets()
+    assert len(offsets) <= 500
     assert offsets == list(range(offsets[0], 3001))
 
 
@@ -231,7 +231,7 @@ def test_pages_connect_without_a_token_and_logging_out_ends_those_of_every_tab(b
         other.on("websocket", lambda socket: sockets.append(socket.url))
         other.goto(f"{domain.url}/rps")
         expect(other.locator("#connection")).to_have_text("Live")
-        assert sockets == [f"ws{domain.url.removeprefix('http')}/console/ws"]
+        assert set(sockets) == {f"ws{domain.url.removeprefix('http')}/console/ws"}
         console.page.get_by_role("button", name="Your account").click()
         console.page.get_by_role("button", name="Log out", exact=True).click()
         expect(console.page.get_by_role("heading", name="Log in")).to_be_visible()

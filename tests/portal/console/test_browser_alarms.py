@@ -9,7 +9,7 @@ import pytest
 
 from demo.harness.servers import Domain
 from tests.portal.console.accessibility import assert_accessible
-from tests.portal.console.browsing import PHONE, WITHIN_MS, Closing, Console, created, publish
+from tests.portal.console.browsing import PHONE, WITHIN_MS, Closing, Console, created, expect_to_fit, publish
 from tests.subscriptions.push.receiver import Receiver, own_host
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -72,7 +72,7 @@ def test_an_alarm_appears_is_acknowledged_and_goes_without_a_reload(browser: Any
         expect(row.get_by_role("button")).to_have_count(0)
         page.set_viewport_size(PHONE)
         assert_accessible(page)
-        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+        expect_to_fit(page)
         client.delete(f"/api/v1/rps/{rp}").raise_for_status()
 
 
@@ -94,7 +94,8 @@ def test_a_contact_point_is_added_tested_notified_and_deleted(browser: Any, doma
         expect(row).not_to_contain_text("hidden")
         row.get_by_role("button", name="Send a test").click()
         expect(page.locator("#toasts")).to_contain_text("on call accepted the test")
-        assert receiver.events("/ok?key=hidden")[0]["type"] == "io.herald.alarms.tested"
+        sent = [event["type"] for event in receiver.events("/ok?key=hidden")]
+        assert "io.herald.alarms.tested" in sent, sent  # and alarms, if some were raised meanwhile
         assert_accessible(page)
         row.get_by_role("button", name="Delete").click()
         page.get_by_role("dialog").get_by_role("button", name="Delete").click()

@@ -81,6 +81,37 @@ def test_selected_rendezvous_points_are_renewed_paused_and_deleted_together(brow
             lambda: client.get("/api/v1/audit", params={"action": "rp.renew", "on": c}).json()["items"] != [],
             "the lease is renewed",
         )
+        expect(page.get_by_label(re.compile("^Select rendezvous point .*bulk/c"))).not_to_be_checked()
+        client.delete(f"/api/v1/rps/{c}").raise_for_status()  # none expires while another test counts
+
+
+def test_what_matches_on_all_pages_is_selected_at_once(browser: Any, domain: Domain) -> None:
+    many = 53  # rows of a page, and some
+    with domain.http(admin=True) as client, Closing(Console(browser, domain)) as console:
+        rps = {created(client, name=f"many/{number:02}") for number in range(many)}
+        page = console.log_in().go("/rps?prefix=/localhost/many/")
+        console.expect_pill("Live")
+        expect(page.locator("tr[data-rp]")).to_have_count(50)
+        others = page.get_by_role("button", name="Select all that match")
+        expect(others).to_be_hidden()
+        page.get_by_label("Select all on this page").check()
+        others.click()
+        expect(page.locator("#picked")).to_have_text(f"{many} selected, on all pages")
+        expect(others).to_be_hidden()
+        assert_accessible(page)
+        page.locator("[data-pick]").first.uncheck()
+        expect(page.locator("#picked")).to_have_text("49 selected")  # of this page again
+        page.locator("[data-pick]").first.check()
+        others.click()
+        expect(page.locator("#picked")).to_have_text(f"{many} selected, on all pages")
+        dialog = page.get_by_role("dialog")
+        page.get_by_role("button", name="Delete…").click()
+        dialog.get_by_label(re.compile(f"Type {many}")).fill(str(many))
+        dialog.get_by_role("button", name="Delete").click()
+        expect(page.locator("#toasts")).to_contain_text(f"{many} rendezvous points deleted.")
+        expect(dialog).to_have_count(0)
+        acts = client.get("/api/v1/audit", params={"action": "rp.delete", "limit": many}).json()["items"]
+        assert {one["on"]["id"] for one in acts} == rps
 
 
 def test_the_commands_of_a_rendezvous_points_page_work_as_they_are_copied(browser: Any, domain: Domain) -> None:

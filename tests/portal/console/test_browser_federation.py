@@ -95,7 +95,7 @@ def test_what_flows_is_drawn_while_it_flows(console: Console, network: Network) 
     rp = network.replicated_rp("a", "b", name="flowing")
     publisher = network.publisher(rp, "a", every_s=0.02)
     try:
-        expect(console.page.locator(".map-link .flow.out")).to_be_visible(timeout=20_000)
+        expect(console.page.locator(".map-link .flow.out")).to_be_visible()
         expect(console.page.locator("#peers tbody tr td").nth(2)).to_have_text(re.compile(r"^[1-9][\d.]*.?/s$"))
     finally:
         publisher.stop()

@@ -80,6 +80,7 @@ def test_ten_tasks_are_done_by_keyboard_within_the_documented_presses(browser: A
                 page.get_by_role("navigation", name="Pages").get_by_role("link", name=re.compile(rf"^{name}( \d+)?$"))
             )
             expect(page.get_by_role("heading", level=1)).to_have_text(name)
+            page.wait_for_load_state()  # the heading is there before the scripts are
 
         page.goto(domain.manage("login_link").stdout.strip())
         hands = Hands(page)
@@ -111,6 +112,7 @@ def test_ten_tasks_are_done_by_keyboard_within_the_documented_presses(browser: A
         hands = begin(f"/rps/{made}")
         hands.skip()
         hands.choose(page.get_by_role("button", name="Pause publishing…"))
+        expect(dialog.get_by_label("Reason")).to_be_focused()
         hands.type("only a test")
         hands.press("Enter")
         expect(page.locator("#is-paused")).to_contain_text("only a test")
@@ -158,6 +160,7 @@ def test_ten_tasks_are_done_by_keyboard_within_the_documented_presses(browser: A
         menu(hands, "Alarms")
         hands.skip()
         hands.choose(page.locator("#listing tbody tr").first.get_by_role("button", name="Acknowledge"))
+        expect(dialog.get_by_label("Note")).to_be_focused()
         hands.type("looked at")
         hands.press("Enter")
         expect(dialog).to_have_count(0)

@@ -29,6 +29,7 @@ from tests.portal.console.browsing import (
     created,
     eventually,
     publish,
+    rps_held,
 )
 from tests.portal.console.keyboard import assert_usable_by_keyboard
 from tests.portal.web.test_javascript import NODE
@@ -66,11 +67,11 @@ def tile(console: Console, name: str) -> Any:
 def test_what_happens_in_the_domain_is_on_the_screen_within_a_second(console: Console) -> None:
     console.go("/")
     console.expect_pill("Live")
-    expect(tile(console, "rps")).to_have_text(re.compile(r"\d"))
     took: list[float] = []
-    with console.domain.http() as client:
+    with console.domain.http(admin=True) as client:
         while not took or (min(took) > SEEN_WITHIN_S and len(took) < TRIES):  # others use this machine too
-            before = int(tile(console, "rps").inner_text().replace(",", ""))
+            before = rps_held(client)
+            expect(tile(console, "rps")).to_have_text(f"{before:,}")  # what other tests made has arrived
             created(client)
             begun = time.monotonic()
             expect(tile(console, "rps")).to_have_text(f"{before + 1:,}")
@@ -90,6 +91,8 @@ def test_what_ends_within_a_day_is_counted_and_leads_to_the_leases(console: Cons
     expect(line).to_contain_text(re.compile(r"[0-9,]+ leases? ends? within 24 hours"))
     line.locator("a").click()
     expect(console.page.locator("tbody tr").filter(has_text="/localhost/overview/ending/")).to_have_count(1)
+    with console.domain.http() as client:
+        client.delete(f"/api/v1/rps/{rp}").raise_for_status()  # none expires while another test counts
 
 
 def test_rates_sessions_and_the_busiest_follow_the_load(console: Console, rp: str) -> None:

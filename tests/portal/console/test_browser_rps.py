@@ -15,7 +15,7 @@ import pytest
 
 from demo.harness.servers import Domain, wait_for
 from tests.portal.console.accessibility import assert_accessible
-from tests.portal.console.browsing import PHONE, WIDE, WITHIN_MS, Closing, Console, created, eventually, publish
+from tests.portal.console.browsing import PHONE, WIDE, WITHIN_MS, Closing, Console, created, drawn, eventually, publish
 from tests.portal.console.keyboard import assert_usable_by_keyboard
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -44,13 +44,6 @@ def answered(console: Console, button: str, **fields: str) -> None:
         dialog.get_by_label(label.replace("_", " "), exact=False).fill(text)
     dialog.get_by_role("button", name=button, exact=True).click()
     expect(dialog).to_have_count(0)
-
-
-def drawn(console: Console) -> None:
-    """Let the page finish what it has begun: its tasks, and two frames."""
-    console.page.evaluate(
-        "() => new Promise((done) => setTimeout(() => requestAnimationFrame(() => requestAnimationFrame(done))))"
-    )
 
 
 @contextmanager
@@ -205,7 +198,7 @@ def test_no_row_moves_under_the_pointer(console: Console) -> None:
         assert client.post(f"/api/v1/rps/{first}/pause", json={}).status_code == 200
         expect(row(console, first)).to_contain_text("paused")  # it is told in its place
         eventually(console.page, lambda: any(above in one.text() for one in list(answers)), "the domain names it")
-        drawn(console)  # the answer is taken over within a frame, if it is not held back
+        drawn(console.page)  # the answer is taken over within a frame, if it is not held back
         expect(row(console, above)).to_have_count(0)
         console.page.mouse.move(1, 1)
         expect(row(console, above)).to_be_visible(timeout=WITHIN_MS)

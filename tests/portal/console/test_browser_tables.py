@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from demo.harness.servers import Domain
-from tests.portal.console.browsing import Closing, Console, created, eventually, publish
+from tests.portal.console.browsing import Closing, Console, created, eventually, publish, resize
+from tests.portal.console.cells import NARROW
 
 pytest.importorskip("playwright.sync_api")
 
@@ -35,31 +36,6 @@ PAGES = {
     "/reports?job=load": "",
 }
 """Address, and the rows that it has to have before it is measured."""
-
-_NARROW = """
-() => {
-  const ruler = document.createElement("span");
-  ruler.textContent = "00000000";
-  ruler.style.cssText = "position: absolute; visibility: hidden; white-space: nowrap";
-  const found = [];
-  for (const cell of document.querySelectorAll("table th, table td")) {
-    const text = cell.innerText.trim();
-    if (!text || !cell.checkVisibility({ visibilityProperty: true }) || cell.closest(".visually-hidden, svg, [aria-hidden=true]")) continue;
-    const { width } = cell.getBoundingClientRect();
-    if (getComputedStyle(cell.closest("table").querySelector("thead") ?? cell).position === "absolute" && cell.closest("thead")) continue;
-    cell.append(ruler);
-    const eight = ruler.getBoundingClientRect().width;
-    ruler.remove();
-    if (width < eight) found.push(`${cell.closest("section, [id]")?.id ?? ""} ${cell.dataset.name ?? cell.tagName}: ${Math.round(width)} of ${Math.round(eight)} px for ${JSON.stringify(text.slice(0, 40))}`);
-    const tall = cell.querySelector(".rp-link, .who, .alarm-detail, .plain-button, strong") ?? null;
-    if (tall && tall.innerText.length <= 80 && tall.getBoundingClientRect().height > 8 * parseFloat(getComputedStyle(tall).lineHeight || 20)) found.push(`${cell.dataset.name ?? "first"}: ${JSON.stringify(text.slice(0, 40))} takes more than eight lines`);
-  }
-  const page = document.scrollingElement;
-  if (page.scrollWidth > page.clientWidth + 1) found.push(`the page is ${page.scrollWidth - page.clientWidth} px wider than the screen`);
-  return found;
-}
-"""
-"""Cells that are seen, have text, and are narrower than eight digits of their own font."""
 
 
 @pytest.fixture(scope="module")
@@ -99,10 +75,8 @@ def test_no_cell_is_narrower_than_eight_characters(tab: Console, domain: Domain,
     eventually(page, lambda: not page.evaluate(loading), f"{path} shows its content")
     found = {}
     for width in WIDTHS_PX:
-        page.set_viewport_size({"width": width, "height": 900})
-        eventually(page, lambda width=width: page.evaluate("innerWidth") == width, f"{width} px")  # type: ignore[misc]
-        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        if narrow := page.evaluate(_NARROW):
+        resize(page, width)
+        if narrow := page.evaluate(NARROW):
             found[width] = narrow
     assert not found, json.dumps(found, indent=1, ensure_ascii=False)
 

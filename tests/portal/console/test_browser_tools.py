@@ -13,7 +13,17 @@ from websockets.sync.client import connect
 
 from demo.harness.servers import Domain
 from tests.portal.console.accessibility import assert_accessible
-from tests.portal.console.browsing import PHONE, WITHIN_MS, Closing, Console, created, eventually, publish
+from tests.portal.console.browsing import (
+    PHONE,
+    WITHIN_MS,
+    Closing,
+    Console,
+    created,
+    eventually,
+    expect_to_fit,
+    publish,
+    resize,
+)
 
 playwright = pytest.importorskip("playwright.sync_api")
 expect = playwright.expect
@@ -57,7 +67,7 @@ def test_search_ranges_and_zone_hold_on_every_page(browser: Any, domain: Domain)
         expect(page.locator("#zone-said")).to_have_text("UTC")
         expect(page.locator("#past-cpu canvas")).to_be_visible()
         page.set_viewport_size(PHONE)
-        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+        expect_to_fit(page)
         client.delete(f"/api/v1/rps/{rp}").raise_for_status()
 
 
@@ -92,7 +102,7 @@ def test_events_are_searched_downloaded_and_linked(browser: Any, domain: Domain)
         expect(opened.locator(".ev-offset")).to_have_text("#3")
         cut = "[...document.querySelectorAll('.ev-time')].filter((one) => one.scrollWidth > one.clientWidth + 1).length"
         for width in (1440, 1024, 390):
-            page.set_viewport_size({"width": width, "height": 900})
+            resize(page, width)
             assert page.evaluate(cut) == 0, f"no time is cut at {width}"
         console.go(f"/rps/{rp}?event=999#events-tab")
         expect(opened).to_contain_text("cannot be shown")
@@ -122,7 +132,7 @@ def test_sessions_of_the_domain_are_listed_and_ended(browser: Any, domain: Domai
             dialog.get_by_label("Reason").fill("floods")
             dialog.get_by_role("button", name="End session").click()
             expect(row).to_be_hidden(timeout=WITHIN_MS)
-        eventually(page, lambda: _reasons(client) == ["floods"], "the reason is in the audit")
+        eventually(page, lambda: "floods" in _reasons(client), "the reason is in the audit")
         client.delete(f"/api/v1/rps/{rp}").raise_for_status()
 
 

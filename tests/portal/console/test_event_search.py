@@ -76,6 +76,26 @@ def test_events_are_found_by_parts_of_type_source_subject_and_text() -> None:
         assert root.get(f"/console/rps/{rp}/{path}", {"text": "x" * 257}).status_code == 400
 
 
+def test_an_export_that_is_too_large_says_where_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    rp = published(*({"data": "x" * 100} for _ in range(20)))
+    root = client_of("root", is_superuser=True)
+
+    def lines() -> list[dict[str, Any]]:
+        answer = root.get(f"/console/rps/{rp}/export")
+        body = b"".join(asyncio.run(_collected(answer.streaming_content)))  # type: ignore[attr-defined]
+        return [json.loads(line) for line in body.splitlines()]
+
+    whole = lines()
+    monkeypatch.setattr(event_search, "EXPORT_BYTES_MAX", sum(len(json.dumps(one)) + 1 for one in whole[:12]))
+    *part, last = lines()
+    assert part == whole[:12]
+    assert (last["type"], last["data"]["next_offset"]) == (event_search.INCOMPLETE, 13)
+    assert [
+        event.offset
+        for event in event_search.search(rp, event_search.EventFilter(since_ms=last["data"]["since_ms"]), None).entries
+    ][-1] <= 13
+
+
 async def _collected(lines: Any) -> list[bytes]:
     return [line async for line in lines]
 

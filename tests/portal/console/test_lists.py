@@ -13,9 +13,11 @@ from django.test import Client
 
 from eventing.core.config import Config
 from eventing.core.errors import ApplicationError
+from eventing.rps.services.rendezvous_points import rendezvous_point_create
 from portal.console.pages.quotas import AT_EACH_RP, EACH, KEPT, RATES
 from portal.supervisor.diagnosis import checks
 from portal.supervisor.diagnosis.findings import DiagnosisFinding, Grade, ok
+from tests.planes import principal
 
 PAGES = ("/leases", "/keys", "/audit", "/system", "/console/system", "/console/findings")
 
@@ -45,6 +47,20 @@ def test_who_does_not_oversee_the_domain_sees_only_their_own(logged_in: Callable
         assert ann.get(path).status_code == 403, path
     assert "data-live" not in ann.get("/subscriptions").content.decode()
     assert "domain-rps" not in ann.get("/quotas").content.decode()
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("redis_url")
+def test_overseers_see_what_other_principals_hold(logged_in: Callable[..., Client]) -> None:
+    for who in ("ann", "ann", "ben"):
+        rendezvous_point_create(principal=principal(who), policy=[], history={"max_bytes": 3_000_000})
+    root = logged_in("root", admin=True)
+    rows = re.findall(r'who=(\w+)">.*?data-name="Rendezvous points">(\d+)<', root.get("/quotas").content.decode())
+    assert rows == [("ann", "2"), ("ben", "1")]
+    one = root.get("/quotas", {"principal": "ben"}).content.decode()
+    assert "who=ben" in one
+    assert "who=ann" not in one
+    assert "who=ann" not in logged_in("ann").get("/quotas", {"principal": "ann"}).content.decode()
 
 
 def test_a_check_that_hangs_is_told_and_not_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:

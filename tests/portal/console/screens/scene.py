@@ -368,6 +368,9 @@ class Scene:
             f"/api/v1/rps/{self.rps['customs/declarations']}/pause",
             {"reason": "The form of declarations changes on Monday."},
         )
+        for name, severity in (("harbour office", "warning"), ("on call", "critical")):
+            point = {"name": name, "kind": "webhook", "severity": severity}
+            ask("POST", "/api/v1/contact-points", {**point, "url": self._receiver.url(f"/notify/{name[:2]}")})
         ask(
             "POST", "/api/v1/revocations", {"kind": "subject", "value": "east-gauge", "reason": "Stolen from its mast."}
         )

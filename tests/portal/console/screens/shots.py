@@ -82,6 +82,27 @@ def _deletion_asked(page: Any) -> None:
     expect(page.get_by_role("dialog")).to_be_visible()
 
 
+def _searched(page: Any) -> None:
+    _tab("Events")(page)
+    page.get_by_text("Search and download").click()
+    page.get_by_label("Type", exact=True).first.fill("tide")
+    page.locator("#event-filters").get_by_role("button", name="Search").click()
+    expect(page.locator("#found > li").first).to_be_visible(timeout=WITHIN_MS)
+    page.locator("#found summary").first.click()
+
+
+def _found(page: Any) -> None:
+    page.keyboard.press("Control+k")
+    page.get_by_role("dialog", name="Search").get_by_role("combobox").fill("tide")
+    expect(page.get_by_role("option").filter(has_text="north-pier").first).to_be_visible(timeout=WITHIN_MS)
+
+
+def _contact_points(page: Any) -> None:
+    expect(page.locator("#contact-points tbody tr").first).to_be_visible(timeout=WITHIN_MS)
+    page.get_by_role("button", name="Add…").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
 def _attempt_opened(page: Any) -> None:
     expect(page.locator("#attempts summary").first).to_be_visible(timeout=WITHIN_MS)
     page.locator("#attempts summary").nth(1).click()
@@ -140,6 +161,20 @@ FULL = (
         table=True,
     ),
     Shot(
+        "contact-point",
+        "A new contact point",
+        "/alarms",
+        "Who is notified of alarms, by webhook or mail.",
+        _contact_points,
+    ),
+    Shot(
+        "find",
+        "Ctrl-K",
+        "/",
+        "Pages, rendezvous points, peers, subscriptions and principals, found from every page.",
+        _found,
+    ),
+    Shot(
         "rps",
         "Rendezvous points",
         "/rps?sort=name",
@@ -175,6 +210,13 @@ FULL = (
         "/rps/{tides/north-pier}",
         "Events as they come, each to be opened, and a form to publish one.",
         _tab("Events"),
+    ),
+    Shot(
+        "rp-search",
+        "Search in its events",
+        "/rps/{tides/north-pier}",
+        "By type, source, subject, text and time; what is found is downloaded as JSON lines, and each event has a link.",
+        _searched,
     ),
     Shot(
         "rp-readers",
@@ -322,6 +364,14 @@ FULL = (
         "Addresses for other systems' webhooks, and when each was last used.",
         _tab("Intakes"),
     ),
+    Shot(
+        "sessions",
+        "Sessions",
+        "/sessions",
+        "Live connections of all gateways, the slowest first, and who they are.",
+        _drawn("#listing tbody tr"),
+        table=True,
+    ),
     Shot("leases", "Leases", "/leases", "What ends next, of every kind.", _drawn("#listing tbody tr"), table=True),
     Shot(
         "keys",
@@ -331,7 +381,13 @@ FULL = (
         _drawn("#tokens tbody tr"),
         table=True,
     ),
-    Shot("quotas", "Quotas", "/quotas", "Limits, their current use, and the settings that change them."),
+    Shot(
+        "quotas",
+        "Quotas",
+        "/quotas",
+        "Limits, their use, the settings that change them, and who holds most.",
+        table=True,
+    ),
     Shot(
         "audit",
         "Audit",
@@ -403,6 +459,8 @@ EMPTY = (
     Shot("self-administration", "Self-administration", "/self-administration", "Before anything was decided."),
     Shot("alarms", "Alarms", "/alarms", "Nothing is wrong.", phone=False),
     Shot("subscriptions", "Subscriptions", "/subscriptions", "Before there are any.", phone=False),
+    Shot("quotas", "Quotas", "/quotas", "Limits before anything is held.", phone=False),
+    Shot("sessions", "Sessions", "/sessions", "Nobody is connected but the console.", phone=False),
     Shot("deliveries", "Deliveries", "/deliveries", "Before there are any.", phone=False),
     Shot("leases", "Leases", "/leases", "Nothing that ends.", phone=False),
     Shot("reports", "Reports", "/reports?job=load", "Before the first one.", live=False, phone=False),
