@@ -1,5 +1,6 @@
-"""Network namespaces without names: one lasts as long as a descriptor of it is open or a process is in it, so nothing is left of it when these
-are gone, however they went. A namespace belongs to a thread; processes, threads and sockets made by it belong there for good.
+"""Namespaces of hosts, for the network and the host's name. They have no names in the file system: one lasts as long as a descriptor of it is
+open or a process is in it, so nothing is left of it when these are gone, however they went. A thread is in a namespace; processes,
+threads and sockets made by it belong there for good.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import socket
 import struct
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
-CLONE_NEWNET = 0x40000000
+CLONE_NEWUTS, CLONE_NEWNET = 0x04000000, 0x40000000
+KINDS = {"net": CLONE_NEWNET, "uts": CLONE_NEWUTS}
 TUN = Path("/dev/net/tun")
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
 SIOCGIFFLAGS, SIOCSIFFLAGS, SIOCSIFADDR, SIOCSIFNETMASK, SIOCSIFTXQLEN = 0x8913, 0x8914, 0x8916, 0x891C, 0x8943
@@ -27,56 +30,75 @@ QUEUE_PACKETS = 5000
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _called(function: str, *arguments: int) -> None:
+class Namespaces(NamedTuple):
+    """Descriptors of a host.
+
+    Attributes:
+        device: its TUN device, non-blocking.
+        net, uts: its namespaces, of the network and of the name.
+    """
+
+    device: int
+    net: int
+    uts: int
+
+
+def _called(function: str, *arguments: int | bytes) -> None:
     if getattr(_libc, function)(*arguments) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{function}: {os.strerror(number)}")
 
 
+def _present(kind: str) -> int:
+    """Open the calling thread's namespace."""
+    return os.open(f"/proc/thread-self/ns/{kind}", os.O_RDONLY)
+
+
 @contextmanager
 def _back_afterwards() -> Iterator[None]:
-    """Bring the calling thread back to its present namespace."""
-    before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    """Bring the calling thread back to its present namespaces."""
+    before = {kind: _present(kind) for kind in KINDS}
     try:
         yield
     finally:
-        try:
-            _called("setns", before, CLONE_NEWNET)
-        finally:
-            os.close(before)
+        for kind, descriptor in before.items():
+            _called("setns", descriptor, KINDS[kind])
+            os.close(descriptor)
 
 
 @contextmanager
-def inside(namespace: int) -> Iterator[None]:
-    """Move the calling thread into a namespace for a block."""
+def inside(host: Namespaces) -> Iterator[None]:
+    """Move the calling thread to a host for a block."""
     with _back_afterwards():
-        _called("setns", namespace, CLONE_NEWNET)
+        _called("setns", host.net, CLONE_NEWNET)
+        _called("setns", host.uts, CLONE_NEWUTS)
         yield
 
 
-def made(address: str) -> tuple[int, int]:
-    """Make a namespace with a loopback and a TUN device of this address; return descriptors of the namespace and of the device.
+def made(name: str, address: str) -> Namespaces:
+    """Make a host of this name, with a loopback and a TUN device of this address.
 
     Raises:
         OSError: the system does not permit it (`missing` says what is missing).
     """
     with _back_afterwards():
-        _called("unshare", CLONE_NEWNET)
-        namespace = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-        try:
-            device = os.open(TUN, os.O_RDWR | os.O_NONBLOCK)
-            try:
-                name = b"host0"
-                fcntl.ioctl(device, TUNSETIFF, struct.pack("16sH22x", name, IFF_TUN | IFF_NO_PI))
-                with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as asking:
-                    _configure(asking, name, address)
-            except BaseException:
-                os.close(device)
-                raise
-        except BaseException:
-            os.close(namespace)
-            raise
-        return namespace, device
+        _called("unshare", CLONE_NEWNET | CLONE_NEWUTS)
+        _called("sethostname", name.encode(), len(name.encode()))
+        return Namespaces(_tun(address), _present("net"), _present("uts"))
+
+
+def _tun(address: str) -> int:
+    """Make the TUN device of the calling thread's network; return its descriptor."""
+    device = os.open(TUN, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        name = b"host0"
+        fcntl.ioctl(device, TUNSETIFF, struct.pack("16sH22x", name, IFF_TUN | IFF_NO_PI))
+        with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as asking:
+            _configure(asking, name, address)
+    except BaseException:
+        os.close(device)
+        raise
+    return device
 
 
 def _configure(asking: socket.socket, name: bytes, address: str) -> None:
@@ -94,7 +116,7 @@ def missing() -> str:
     if sys.platform != "linux":
         return "hosts on one machine need Linux"
     try:
-        descriptors = made("10.77.0.1")
+        descriptors = made("probe", "10.77.0.1")
     except OSError as error:
         if not TUN.exists():
             return f"hosts on one machine need {TUN} (modprobe tun; in a container: --device {TUN})"
@@ -105,6 +127,5 @@ def missing() -> str:
             )
         return f"hosts on one machine cannot be made: {error}"
     for descriptor in descriptors:
-        with suppress(OSError):
-            os.close(descriptor)
+        os.close(descriptor)
     return ""

@@ -37,16 +37,16 @@ STOP_S = 30.0
 
 
 class Host:
-    """One host: a namespace with an address."""
+    """One host: namespaces with an address and a name, which socket.gethostname() returns there."""
 
     def __init__(self, name: str, address: str) -> None:
         self.name, self.address = name, address
-        self.namespace, self.device = namespaces.made(address)
+        self.namespaces = namespaces.made(name, address)
 
     @contextmanager
     def inside(self) -> Iterator[None]:
         """Have the calling thread be on this host for a block. Not around an `await`: all tasks of its loop would be."""
-        with namespaces.inside(self.namespace):
+        with namespaces.inside(self.namespaces):
             yield
 
 
@@ -70,7 +70,7 @@ class HostNetwork:
         try:
             for number, name in enumerate(names, 1):
                 self.hosts[name] = Host(name, f"{NETWORK}.{number}")
-            handed = [theirs.fileno(), *(one for host in self.hosts.values() for one in (host.device, host.namespace))]
+            handed = [theirs.fileno(), *(one for host in self.hosts.values() for one in host.namespaces[:2])]
             self.switch = subprocess.Popen(
                 [sys.executable, "-m", "tests.hosts.switch", str(handed[0]), str(seed), *map(str, handed[1:])],
                 cwd=ROOT,
@@ -85,7 +85,7 @@ class HostNetwork:
         finally:
             theirs.close()
             for host in self.hosts.values():
-                os.close(host.device)
+                os.close(host.namespaces.device)
 
     def __getitem__(self, name: str) -> Host:
         return self.hosts[name]
@@ -155,4 +155,5 @@ class HostNetwork:
         self._control.close()
         for host in self.hosts.values():
             with contextlib.suppress(OSError):
-                os.close(host.namespace)
+                os.close(host.namespaces.net)
+                os.close(host.namespaces.uts)

@@ -189,8 +189,11 @@ def test_closing_ends_the_switch_and_what_is_left_on_the_hosts() -> None:
     with HostNetwork("ab") as network:
         left = [*children(network), psutil.Process(network.switch.pid)]
         mine = Path("/proc/thread-self/ns/net").stat().st_ino
+        name = socket.gethostname()
         with network["b"].inside():
             assert Path("/proc/thread-self/ns/net").stat().st_ino != mine
+            assert socket.gethostname() == "b"
+        assert socket.gethostname() == name
         assert Path("/proc/thread-self/ns/net").stat().st_ino == mine
     wait_for(lambda: not alive(left), about="they have ended")
 
@@ -200,7 +203,7 @@ import json, os, sys
 from tests.hosts.network import HostNetwork
 from tests.hosts.test_network import children
 network = HostNetwork("ab")
-inodes = [os.fstat(host.namespace).st_ino for host in network.hosts.values()]
+inodes = [os.fstat(host.namespaces.net).st_ino for host in network.hosts.values()]
 print(json.dumps({"pids": [network.switch.pid, *(one.pid for one in children(network))], "namespaces": inodes}), flush=True)
 with network["a"].inside():  # the owner itself is on a host when it is killed
     sys.stdin.read()
