@@ -145,7 +145,11 @@ class WatchedRedis:
     def replicas(self) -> int:
         """Count the replicas that are in step with the primary (the first server while there are no Sentinels)."""
         found = (self.primary() if self.sentinels else self.servers[0]).replication()
-        return sum(value["state"] == "online" for name, value in found.items() if name.startswith("slave") and name[5:].isdigit())
+        return sum(
+            value["state"] == "online"
+            for name, value in found.items()
+            if name.startswith("slave") and name[5:].isdigit()
+        )
 
     def is_whole(self) -> bool:
         """Return whether all servers follow one primary, in step, and all Sentinels name it."""
