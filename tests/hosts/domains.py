@@ -17,6 +17,8 @@ from tests.hosts.stores import HostPostgres, WatchedRedis
 PORT = 8000
 REPLICAS_NEEDED = 1
 """Of two: while the lost primary is away, one replica must do."""
+REPLICAS_CLOCK_S = -30
+"""Offset of their clocks: the promoted server is behind the one before it."""
 
 
 class HostDomain(Domain):
@@ -120,8 +122,8 @@ def spread_domain(folder: Path, seed: int = 0) -> Iterator[SpreadDomain]:
         )
         postgres = HostPostgres(network["s1"])
         stack.enter_context(postgres)
-        redis = WatchedRedis([network[name] for name in SpreadDomain.STORES])
-        stack.callback(redis.kill)
+        redis = WatchedRedis([network[name] for name in SpreadDomain.STORES], REPLICAS_CLOCK_S)
+        stack.callback(redis.remove)
         made = SpreadDomain(network, postgres, redis, folder)
         stack.callback(made._stop)
         with network[SpreadDomain.DESK].inside():

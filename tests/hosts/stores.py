@@ -4,9 +4,11 @@ unix sockets, which no fault of the network concerns.
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -15,6 +17,7 @@ import redis
 
 from demo.harness.servers import wait_for
 from portal.supervisor.parent_watchdog import death_signal
+from tests.hosts.clocks import offset_environment
 from tests.hosts.network import NETWORK, Host
 from tests.sql.postgres_server import OWNER, PostgresServer
 from tests.store.cluster_process import server_program
@@ -33,10 +36,14 @@ class _Server:
         self.folder = Path(mkdtemp(prefix=f"herald-{host.name}-", dir="/tmp"))
         self._process: subprocess.Popen[bytes] | None = None
 
-    def _start(self, *arguments: str) -> None:
+    def _start(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
         with self.host.inside(), (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [server_program(), *arguments], stdout=log, stderr=log, preexec_fn=death_signal(signal.SIGKILL)
+                [server_program(), *arguments],
+                env={**os.environ, **(environment or {})},
+                stdout=log,
+                stderr=log,
+                preexec_fn=death_signal(signal.SIGKILL),
             )
         wait_for(self._answers, about=f"{self.host.name}: the server answers")
 
@@ -58,11 +65,20 @@ class _Server:
             self._process.wait()
             self._process = None
 
+    def remove(self) -> None:
+        """Kill it, and remove its data."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
 
 class HostRedis(_Server):
-    """A primary, or a replica of one, at the usual port; running."""
+    """A primary, or a replica of one, at the usual port; running.
 
-    def __init__(self, host: Host, primary: Host | None = None) -> None:
+    Args:
+        clock_offset_s: of its clock from the machine's; without effect where there is no C compiler.
+    """
+
+    def __init__(self, host: Host, primary: Host | None = None, clock_offset_s: int = 0) -> None:
         super().__init__(host)
         options: dict[str, object] = {
             "port": REDIS_PORT,
@@ -77,7 +93,11 @@ class HostRedis(_Server):
             "repl-timeout": 10,
         }
         following = [] if primary is None else ["--replicaof", primary.address, str(REDIS_PORT)]
-        self._start(*(part for name, value in options.items() for part in (f"--{name}", str(value))), *following)
+        self._start(
+            *(part for name, value in options.items() for part in (f"--{name}", str(value))),
+            *following,
+            environment=offset_environment(self.folder, clock_offset_s),
+        )
 
     def replication(self) -> dict[str, Any]:
         """Return INFO replication."""
@@ -115,20 +135,24 @@ def _text(value: Any) -> str:
 
 
 class WatchedRedis:
-    """A primary on the first of three hosts, replicas on the others, a Sentinel on each; all know each other."""
+    """A primary on the first of three hosts, replicas on the others, a Sentinel on each; all know each other.
 
-    def __init__(self, hosts: Sequence[Host]) -> None:
+    Args:
+        replicas_clock_s: offset of the replicas' clocks.
+    """
+
+    def __init__(self, hosts: Sequence[Host], replicas_clock_s: int = 0) -> None:
         primary, *others = hosts
         self.servers: list[HostRedis] = []
         self.sentinels: list[HostSentinel] = []
         try:
             self.servers.append(HostRedis(primary))
-            self.servers += [HostRedis(host, primary) for host in others]
+            self.servers += [HostRedis(host, primary, replicas_clock_s) for host in others]
             wait_for(lambda: self.replicas() == len(others), about="the replicas are in step")
             self.sentinels += [HostSentinel(host, primary) for host in hosts]
             wait_for(self._know_each_other, about="the Sentinels know each other and the replicas")
         except BaseException:
-            self.kill()
+            self.remove()
             raise
 
     @property
@@ -168,10 +192,10 @@ class WatchedRedis:
             for one in states
         )
 
-    def kill(self) -> None:
-        """SIGKILL of all."""
+    def remove(self) -> None:
+        """Kill all, and remove their data."""
         for one in (*self.sentinels, *self.servers):
-            one.kill()
+            one.remove()
 
 
 class HostPostgres(PostgresServer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from itertools import count
 
@@ -27,6 +28,7 @@ class NotingPublisher(threading.Thread):
     Attributes:
         acked: place by id of what was acknowledged.
         refused: answers without an acknowledgement, by status or error.
+        longest_s: longest time between two acknowledgements.
         failed: answers that no publisher should get.
     """
 
@@ -35,8 +37,10 @@ class NotingPublisher(threading.Thread):
         self.acked: dict[str, Place] = {}
         self.refused: Counter[str] = Counter()
         self.failed: list[str] = []
+        self.longest_s = 0.0
         self._url, self._token, self._rp, self._of = url, token, rp, name
         self._over = threading.Event()
+        self._acked_at = time.monotonic()
         self.start()
 
     def run(self) -> None:
@@ -51,15 +55,15 @@ class NotingPublisher(threading.Thread):
 
     def _acknowledged(self, client: httpx.Client, event: dict[str, str]) -> bool:
         try:
-            answer = client.post(
-                f"/api/v1/rps/{self._rp}/events", json=event, headers={"content-type": "application/cloudevents+json"}
-            )
+            answer = client.post(f"/api/v1/rps/{self._rp}/events", json=event)
         except httpx.TransportError as error:
             self.refused[type(error).__name__] += 1
             return False
         if answer.status_code == 201:
             found = answer.json()
             self.acked[event["id"]] = (found["epoch"], found["offset"])
+            self.longest_s = max(self.longest_s, time.monotonic() - self._acked_at)
+            self._acked_at = time.monotonic()
             return True
         self.refused[str(answer.status_code)] += 1
         if answer.status_code not in (429, 503):
@@ -114,11 +118,14 @@ class Traffic:
             reader.stop()
 
     def check(self) -> None:
-        """Stop publishing. Then everything that was acknowledged is held at its place and once, and was given to every reader in order; nobody
+        """Stop publishing, and print how it went. Then everything that was acknowledged is held at its place and once, and was given to every reader in order; nobody
         was told that something is missing or was withdrawn.
         """
         for publisher in self.publishers.values():
             publisher.stop()
+            print(
+                f"{publisher.name}: {len(publisher.acked)} acknowledged, longest pause {publisher.longest_s:.1f} s, {dict(publisher.refused)}"
+            )
             assert publisher.failed == []
         acked = {event: place for one in self.publishers.values() for event, place in one.acked.items()}
         places = Counter(acked.values())
