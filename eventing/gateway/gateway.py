@@ -58,6 +58,7 @@ from eventing.telemetry.totals import totals
 ID_CHARS = 8  # 40 random bits: unique among a domain's gateways
 RECHECK_S = 1.0  # until a changed policy is read again after SQL did not answer
 DURABILITY_S = 10.0  # validity of the known durability of Redis
+DURABILITY_SHORT_S = 1.0  # its validity once an acknowledgement level was not reached
 log = logging.getLogger(__name__)
 
 
@@ -123,6 +124,7 @@ class Gateway:
             fenced=config.fenced,
             on_replicated=self.forwarding.appended,
             on_used=self.uses.rp,
+            on_short=self._durability_doubted,
             traced=tracing.is_on(),
         )
         self.auditing = Auditing()
@@ -230,11 +232,20 @@ class Gateway:
             self._durability, self._durability_at = await self.reader.durability(), now
         elif now - self._durability_at > DURABILITY_S:
             if isinstance(self.redis, RoutedAsyncRedis):
-                self._durability_at = now
-                self._durability_task = self.loop.create_task(self._durability_again())
+                self._query_durability()
             else:
                 self._durability, self._durability_at = await self.reader.durability(), now
         return self._durability
+
+    def _durability_doubted(self) -> None:
+        """Query the durability anew: a replica that has gone is waited for in vain, and one that has come is missed."""
+        if time.monotonic() - self._durability_at > DURABILITY_SHORT_S:
+            self._query_durability()
+
+    def _query_durability(self) -> None:
+        if self._durability_task is None or self._durability_task.done():
+            self._durability_at = time.monotonic()
+            self._durability_task = self.loop.create_task(self._durability_again())
 
     async def _durability_again(self) -> None:
         try:

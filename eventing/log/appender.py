@@ -104,6 +104,7 @@ class Appender:
         fenced: whether another server may take the place of the present one (lineage.py).
         on_replicated: called after events were appended at an RP with links to peers.
         on_used: called after events were appended at an RP, once for consecutive appends of one RP.
+        on_short: called when an acknowledgement level was not reached: `durability` may have counted other replicas than there are now.
         traced: whether spans are made (log/tracing.py).
     """
 
@@ -118,6 +119,7 @@ class Appender:
         fenced: bool = False,
         on_replicated: Callable[[Destination], None] = _nothing,
         on_used: Callable[[Destination], None] = _nothing,
+        on_short: Callable[[], None] = lambda: None,
         traced: bool = False,
     ) -> None:
         self._client = client
@@ -129,6 +131,7 @@ class Appender:
         self.by_sha, self.by_text = ("EVALSHA", script.sha), ("EVAL", script.text)
         self.on_replicated = on_replicated
         self.on_used = on_used
+        self.on_short = on_short
         self.traced = traced
         self._queues: dict[Ack, _BatchQueue | HomeQueues[_BatchQueue]] = {}
         # Usually the same again: hashing an Ack costs more than this comparison.
@@ -260,6 +263,8 @@ class _BatchQueue:
             try:
                 return await self._try(pipeline)
             except ApplicationError as error:
+                if isinstance(error, AckUnavailable):
+                    self._appender.on_short()
                 return [error] * len(pipeline)
             except (RedisError, OSError) as error:
                 if not is_of_connection(error) and not is_of_topology(error):
@@ -339,6 +344,7 @@ class _BatchQueue:
             if not left:
                 ordered = [outcomes[index] for index in range(len(runs))]
                 if short:
+                    self._appender.on_short()
                     return [short if isinstance(outcome, Appended) else outcome for outcome in ordered]
                 if replicas:
                     await self._reveal(runs, ordered)

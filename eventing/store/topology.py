@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Iterable
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Any, NamedTuple
 
 import redis
-from redis.exceptions import ConnectionError, RedisError
-from redis.sentinel import Sentinel
+from redis.exceptions import ConnectionError, RedisError, ResponseError
 
 from eventing.core.data_plane import (
     CLUSTER,
@@ -64,17 +64,67 @@ def _of_cluster(address: DataPlaneAddress, known: Iterable[Place]) -> Topology:
     raise ConnectionError(f"no node of the cluster states its slots ({problem})")
 
 
+class _View(NamedTuple):
+    """What one Sentinel says about a primary.
+
+    Attributes:
+        epoch: number of the failover that it knows of last.
+        place: the primary.
+        down: it finds the primary down.
+    """
+
+    epoch: int
+    place: Place
+    down: bool
+
+
 def _of_sentinels(address: DataPlaneAddress) -> Topology:
-    """Ask the Sentinels where the primary of each name is."""
-    sentinels: Any = Sentinel(  # type: ignore[no-untyped-call]
-        list(address.places), socket_timeout=LOOK_S, socket_connect_timeout=LOOK_S
-    )
-    try:
-        return divided([Place(*sentinels.discover_master(name)) for name in address.masters])
-    finally:
-        for one in sentinels.sentinels:
-            with contextlib.suppress(RedisError, OSError):
-                one.close()
+    """Ask the Sentinels, all at once, where the primary of each name is; the one that knows of the last failover is right: one that was cut off keeps the
+    primary of its past. The look ends as soon as most of them agree."""
+    pool = ThreadPoolExecutor(len(address.places), thread_name_prefix="sentinels")
+    asked = [pool.submit(_views, place, address.masters) for place in address.places]
+    pool.shutdown(wait=False)  # one that does not answer delays nobody
+    answers: list[dict[str, _View]] = []
+    for answer in as_completed(asked):
+        answers.append(answer.result())
+        if all(_agree(_said(answers, name), len(address.places)) for name in address.masters):
+            break
+    return divided([_newest(name, _said(answers, name)) for name in address.masters])
+
+
+def _views(place: Place, names: Iterable[str]) -> dict[str, _View]:
+    """Ask one Sentinel about all names; what it does not answer is left out."""
+    found: dict[str, _View] = {}
+    with contextlib.suppress(RedisError, OSError, ValueError), brief(f"redis://{place.name}") as sentinel:
+        for name in names:
+            with contextlib.suppress(ResponseError):  # it does not watch this name
+                found[name] = _view(sentinel.sentinel_master(name), sentinel.sentinel_get_master_addr_by_name(name))
+    return found
+
+
+def _view(state: dict[str, Any], address: tuple[Any, int]) -> _View:
+    """Read the answers; while a Sentinel carries out a failover, its state is still of the old primary, its address of the new one."""
+    host = address[0].decode() if isinstance(address[0], bytes) else str(address[0])
+    is_down = not state["is_master"] or state["is_sdown"] or state["is_odown"]
+    is_of_address = (state["ip"], state["port"]) == (host, address[1])
+    return _View(int(state["config-epoch"]), Place(host, int(address[1])), is_down and is_of_address)
+
+
+def _said(answers: Iterable[dict[str, _View]], name: str) -> list[_View]:
+    return [views[name] for views in answers if name in views]
+
+
+def _agree(views: list[_View], sentinels: int) -> bool:
+    return any(2 * views.count(view) > sentinels and not view.down for view in views)
+
+
+def _newest(name: str, views: list[_View]) -> Place:
+    """Return the primary of the last failover. Raises redis.RedisError where none of those who know of it finds it up."""
+    last = max((view.epoch for view in views), default=0)
+    for view in views:
+        if view.epoch == last and not view.down:
+            return view.place
+    raise ConnectionError(f"no Sentinel names a primary {name!r} that is up")
 
 
 def brief(url: str) -> redis.Redis:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,9 @@ class Edge(LiveGateway):
 
 
 @pytest.fixture
-def servers(new_redis: Callable[..., RedisProcess], tmp_path: Path) -> Servers:
-    return Servers(new_redis, tmp_path)
+def servers(new_redis: Callable[..., RedisProcess], tmp_path: Path, request: pytest.FixtureRequest) -> Servers:
+    """A primary with a replica, or as many as the test's parameter says."""
+    return Servers(new_redis, tmp_path, getattr(request, "param", 1))
 
 
 @pytest.fixture
@@ -143,3 +145,18 @@ async def test_nobody_is_told_anything_where_nothing_was_lost(edge: Edge, server
             page = await asyncio.to_thread(pulled, edge, rp, after=cursor)
             assert (len(page["events"]), page["recovered"]) == (count, True)
         await live.quiet()
+
+
+@pytest.mark.parametrize("servers", [2], indirect=True)
+def test_a_lost_replica_is_waited_for_in_vain_only_once(edge: Edge, servers: Servers) -> None:
+    """The gateway asks once in ten seconds how many replicas there are; an acknowledgement level that was not reached makes it ask again."""
+    rp = edge.create_rp(ack="replicated:all")
+    edge.publish(rp, 1)
+    servers.replicas[0].kill()
+
+    def published() -> int:
+        return edge.admin.post(f"/api/v1/rps/{rp}/events", json={"n": 2}).status_code
+
+    assert published() == 503
+    time.sleep(2.5)  # less than ten seconds after it asked before the loss
+    assert published() == 201

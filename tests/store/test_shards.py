@@ -17,7 +17,7 @@ import redis.asyncio
 
 from demo.harness.servers import free_port, wait_for
 from eventing.core.config import Config
-from eventing.core.data_plane import slot_of_tag
+from eventing.core.data_plane import data_plane_address, slot_of_tag
 from eventing.log.reader import LogReader
 from eventing.log.routed_notifications import notification_channels
 from eventing.log.scripts import Appended
@@ -27,6 +27,7 @@ from eventing.store.connection import async_client, primaries_of, sync_client
 from eventing.store.plane import SeveralSlots
 from eventing.store.routed import RoutedRedis
 from eventing.store.shards import ShardsExchanged, shards_verify
+from eventing.store.topology import look_up
 from portal.supervisor import redis_server
 from portal.supervisor.diagnosis.data_plane import data_plane_findings
 from portal.supervisor.errors import StartError
@@ -218,6 +219,46 @@ async def test_sentinels_name_the_primary_also_after_a_failover(tmp_path: Path) 
         await harness.appender.close()
         harness.reader.close()
         await client.aclose()
+
+
+def lone_sentinel(folder: Path, primary: int, epoch: int, stack: ExitStack) -> int:
+    """The port of a Sentinel that knows no other, and of a primary on this port since the failover of this number."""
+    folder.mkdir()
+    watching = free_port()
+    stated = folder / "sentinel.conf"
+    stated.write_text(
+        f"port {watching}\nbind 127.0.0.1\ndir {folder}\nsentinel monitor herald 127.0.0.1 {primary} 3\n"
+        f"sentinel down-after-milliseconds herald 600000\nsentinel config-epoch herald {epoch}\n"
+    )
+    sentinel = sentinel_started(stated)
+    stack.callback(sentinel.wait)
+    stack.callback(sentinel.terminate)
+    return watching
+
+
+def is_up(port: int) -> bool:
+    try:
+        with redis.Redis(port=port) as client:
+            return bool(client.ping())
+    except redis.RedisError:
+        return False
+
+
+def test_a_sentinel_that_missed_the_last_failover_is_not_believed(tmp_path: Path) -> None:
+    """It was cut off with the old primary, finds it well, and answers as quickly as the others."""
+    with ExitStack() as stack:
+        ports = [lone_sentinel(tmp_path / str(at), 7000 + at, at, stack) for at in (1, 2)]
+        wait_for(lambda: all(map(is_up, ports)), about="the Sentinels answer")
+        for order in (ports, ports[::-1], [free_port(), *ports]):
+            address = data_plane_address(
+                "redis+sentinel://" + ",".join(f"127.0.0.1:{port}" for port in order) + "/herald"
+            )
+            assert [one.place.port for one in look_up(address).primaries] == [7002]
+        alone = data_plane_address(f"redis+sentinel://127.0.0.1:{ports[0]},127.0.0.1:{free_port()}/herald")
+        assert [one.place.port for one in look_up(alone).primaries] == [7001]
+        unknown = data_plane_address(f"redis+sentinel://127.0.0.1:{ports[0]}/other")
+        with pytest.raises(redis.ConnectionError, match="other"):
+            look_up(unknown)
 
 
 def test_doctor_checks_every_primary(servers: list[Node], shards: RoutedRedis) -> None:
