@@ -1,0 +1,83 @@
+"""Faults by seed: python -m tests.faults --seeds 20 --seconds 60, or python -m tests.faults check HISTORY (docs/faults.md)."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.faults.checker import Report, check
+from tests.faults.history import read
+from tests.faults.run import Settings, run
+from tests.gateway.server import prepare
+
+SHOWN_MAX = 20
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run seeds, or check a history again; return 1 if there are violations."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("check", nargs="?", choices=["check"], help="check a history that was kept")
+    parser.add_argument("history", nargs="?", type=Path, help="its file")
+    parser.add_argument("--seeds", type=int, default=1, help="how many seeds to run (1)")
+    parser.add_argument("--first", type=int, default=1, help="the first of them (1)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="seconds of load and faults of each (60)")
+    parser.add_argument("--level", default="replicated:all", help="acknowledgement level (replicated:all)")
+    parser.add_argument("--replicas", type=int, default=1, help="replicas of each of three primaries (1)")
+    parser.add_argument("--gateways", type=int, default=2, help="gateways (2)")
+    parser.add_argument("--rate", type=float, default=60.0, help="events a second, about (60)")
+    parser.add_argument("--faults", default="", help="faults that may happen, separated by commas (all)")
+    parser.add_argument("--keep", type=Path, default=Path("faults"), help="folder for what violating runs leave (faults)")
+    parser.add_argument("--keep-all", action="store_true", help="keep what every run leaves")
+    asked = parser.parse_args(arguments)
+    if asked.check:
+        report = check(read(asked.history))
+        show(report)
+        return bool(report.violations)
+    faults = [name for name in asked.faults.split(",") if name]
+    settings = Settings(asked.level, asked.seconds, asked.replicas, asked.gateways, faults, asked.rate)
+    return _run_seeds(range(asked.first, asked.first + asked.seeds), settings, asked.keep, asked.keep_all)
+
+
+def _run_seeds(seeds: range, settings: Settings, keep: Path, keep_all: bool) -> int:
+    violating = []
+    with tempfile.TemporaryDirectory(prefix="herald-faults-") as made:
+        prepared = prepare(Path(made) / "prepared" / "var")
+        for seed in seeds:
+            began = time.monotonic()
+            folder = Path(made) / f"seed{seed}"
+            path = run(folder, prepared, seed, settings)
+            report = check(read(path))
+            if report.violations:
+                violating.append(seed)
+            if report.violations or keep_all:
+                kept = keep / f"{settings.level.replace(':', '-')}-seed{seed}"
+                shutil.rmtree(kept, ignore_errors=True)
+                shutil.copytree(folder, kept, ignore=shutil.ignore_patterns("*.sock", "appendonlydir"))
+                print(f"kept in {kept}", flush=True)
+            shutil.rmtree(folder)
+            print(f"seed {seed}: {_summary(report)}, {time.monotonic() - began:.0f} s", flush=True)
+            show(report)
+    print(f"{len(seeds)} seeds of {settings.seconds:g} s at {settings.level}: {len(violating)} with violations {violating or ''}")
+    return bool(violating)
+
+
+def _summary(report: Report) -> str:
+    found = len(report.violations)
+    notes = ", ".join(f"{count} {name}" for name, count in sorted(report.notes.items()))
+    return f"{found} violations ({notes})"
+
+
+def show(report: Report) -> None:
+    """Print violations, the first ones of many."""
+    for one in report.violations[:SHOWN_MAX]:
+        print(f"  {one.name} at {one.at:.2f} s, RP {one.rp}: {one.detail}", flush=True)
+    if len(report.violations) > SHOWN_MAX:
+        print(f"  and {len(report.violations) - SHOWN_MAX} more")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""The domain under test: gateways over a cluster of Valkey servers, and proxies between clients, gateways and servers.
+
+Clients reach a gateway through a proxy of its own. Every server states the address of its proxies to the others, and so to gateways:
+what is cut are the way to a server (commands and replication) and its cluster bus.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import redis
+
+from demo.harness.background import Background
+from demo.harness.proxy import Proxy
+from tests.gateway.server import LiveGateway, Prepared
+from tests.store.cluster_process import ClusterProcesses, Node
+
+RP_SETTINGS: dict[str, Any] = {"lease_s": 7200, "history": {"max_events": 100_000, "max_bytes": 64 * 1024**2}}
+"""Nothing leaves the history during a run."""
+
+
+class ProxiedNode(Node):
+    """A server that the others and gateways reach through proxies: `ways` to its port, and to its port of the cluster bus."""
+
+    def __init__(self, folder: Path, background: Background, **options: str | int) -> None:
+        self.ways = [Proxy(background, lambda: self.port), Proxy(background, lambda: self.bus)]
+        ports: dict[str, str | int] = {
+            "cluster_announce_port": self.ways[0].port,
+            "cluster_announce_bus_port": self.ways[1].port,
+        }
+        super().__init__(folder, cluster_announce_ip="127.0.0.1", **ports, **options)
+
+    @property
+    def reached_at(self) -> tuple[int, int]:
+        """The ports of its proxies."""
+        return self.ways[0].port, self.ways[1].port
+
+
+class Gateways(LiveGateway):
+    """Gateways on servers that are there already."""
+
+    def start_redis(self) -> None:
+        """They run."""
+
+
+class FaultyDomain:
+    """The domain. A context manager; everything is stopped at its end.
+
+    Args:
+        folder: for all its files.
+        replicas: of each of the three primaries.
+        gateways: how many.
+        settings: HERALD_* by their field names.
+    """
+
+    def __init__(
+        self, folder: Path, prepared: Prepared, *, replicas: int = 1, gateways: int = 2, **settings: Any
+    ) -> None:
+        self._folder, self._prepared = folder, prepared
+        self._replicas, self._gateways = replicas, gateways
+        self._settings = settings
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            self.background = Background()
+            stack.callback(self.background.stop)
+            new_node = partial(ProxiedNode, background=self.background)
+            self.cluster = ClusterProcesses(self._folder / "cluster", replicas=self._replicas, new_node=new_node)
+            stack.callback(self.cluster.kill)
+            self.gateways = Gateways(
+                self._folder / "var",
+                self._prepared,
+                gateways=self._gateways,
+                redis_url=self.cluster.url,
+                broker_url="redis://127.0.0.1:1/0",
+                redis_replicas=self._replicas,
+                heartbeat_s=5,
+                drain_s=2,
+                **self._settings,
+            )
+            stack.enter_context(self.gateways)
+            self.entrances = [
+                Proxy(self.background, partial(self.gateways.port, number)) for number in range(self._gateways)
+            ]
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def urls(self) -> list[str]:
+        """Where clients reach the gateways."""
+        return [entrance.url for entrance in self.entrances]
+
+    def ways_of(self, node: Node) -> list[Proxy]:
+        """The proxies in front of a server: to its port, and to its port of the cluster bus."""
+        assert isinstance(node, ProxiedNode)
+        return node.ways
+
+    def create_rps(self, level: str, count: int) -> list[str]:
+        """RPs at this level; each primary has some of `count` of at least 3, usually."""
+        return [self.gateways.create_rp(ack=level, **RP_SETTINGS) for _ in range(count)]
+
+    def create_subscription(self, rp: str) -> str:
+        """A durable subscription from the earliest event on."""
+        answer = self.gateways.admin.post(f"/api/v1/rps/{rp}/subscriptions", json={"lease_s": 7200, "from": "earliest"})
+        answer.raise_for_status()
+        return str(answer.json()["id"])
+
+
+def role_of(node: Node) -> str | None:
+    """`master` or `slave`; None if the server does not answer."""
+    try:
+        with redis.Redis(port=node.port, socket_timeout=1, socket_connect_timeout=1, protocol=2) as client:
+            found: dict[str, Any] = client.info("replication")
+    except (redis.RedisError, OSError):
+        return None
+    return str(found["role"])

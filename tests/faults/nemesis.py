@@ -1,0 +1,198 @@
+"""The nemesis: which faults happen when, drawn by a seed, and their doing and undoing.
+
+A fault is an object with `begin` and `end`; so is a network of another kind, with `cut` and `heal` (Cut).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import redis
+
+from tests.faults.domain import FaultyDomain, role_of
+from tests.faults.history import History
+from tests.store.cluster_process import Node
+
+PROMOTED_WITHIN_S = 5.0
+
+
+class Cuttable(Protocol):
+    """A way that can be cut: demo/harness/proxy.py, or a host of a network of namespaces."""
+
+    def cut(self) -> None:
+        """Let nothing pass."""
+
+    def heal(self) -> None:
+        """Let everything pass again."""
+
+
+class Step(NamedTuple):
+    """A fault that begins `at_s` seconds after the begin of the run and lasts `for_s`. `pick`, 0 to 1, draws its target."""
+
+    at_s: float
+    fault: str
+    pick: float
+    for_s: float
+
+
+def schedule(seed: int, seconds: float, faults: Sequence[str]) -> list[Step]:
+    """Faults of a run: one begins every 1 to 4 s, and lasts 0.3 to 5 s, so that some overlap. The last seconds are without."""
+    rng = random.Random(seed)
+    steps, at = [], rng.uniform(1.0, 3.0)
+    while at < seconds - 2.0:
+        for_s = min(rng.choice((rng.uniform(0.3, 1.5), rng.uniform(1.5, 5.0))), seconds - at)
+        steps.append(Step(round(at, 2), rng.choice(faults), rng.random(), round(for_s, 2)))
+        at += rng.uniform(1.0, 4.0)
+    return steps
+
+
+class Nemesis:
+    """Does faults to a domain.
+
+    Args:
+        ways: further ways to cut, by name: those of a network that the domain's hosts are in.
+    """
+
+    def __init__(self, domain: FaultyDomain, history: History, ways: dict[str, Cuttable] | None = None) -> None:
+        self._domain, self._history = domain, history
+        self._busy: set[object] = set()  # what has a fault now
+        self._ways = ways or {}
+        self.faults: dict[str, Callable[[Step], str]] = {
+            "kill primary": lambda step: self._node(step, "master", self._kill),
+            "kill replica": lambda step: self._node(step, "slave", self._kill),
+            "stop primary": lambda step: self._node(step, "master", self._stop),
+            "stop replica": lambda step: self._node(step, "slave", self._stop),
+            "cut primary": lambda step: self._node(step, "master", self._cut_node),
+            "cut replica": lambda step: self._node(step, "slave", self._cut_node),
+            "isolate primary": lambda step: self._node(step, "master", self._isolate_node),
+            "planned failover": lambda step: self._node(step, "slave", self._fail_over),
+            "kill gateway": lambda step: self._gateway(step, self._kill_gateway),
+            "stop gateway": lambda step: self._gateway(step, self._stop_gateway),
+            "restart gateway": lambda step: self._gateway(step, self._restart_gateway),
+            "cut gateway": lambda step: self._gateway(step, self._cut_gateway),
+        }
+        if self._ways:
+            self.faults["cut way"] = self._cut_way
+
+    async def run(self, steps: Sequence[Step]) -> None:
+        """Do these faults; return when all are undone."""
+        began = time.monotonic()
+        async with asyncio.TaskGroup() as all_steps:
+            for step in steps:
+                await asyncio.sleep(max(0.0, began + step.at_s - time.monotonic()))
+                all_steps.create_task(self._do(step))
+
+    async def _do(self, step: Step) -> None:
+        self._history.add("nemesis", step.fault, "invoke", for_s=step.for_s)
+        try:
+            what = await asyncio.to_thread(self.faults[step.fault], step)
+        except (redis.RedisError, OSError) as error:
+            what = f"not done: {error}"
+        self._history.add("nemesis", step.fault, "info", what=what)
+
+    # Servers
+
+    def _node(self, step: Step, role: str, do: Callable[[Node, Step], str]) -> str:
+        free = [node for node in self._domain.cluster.nodes if node not in self._busy]
+        those = [node for node in free if role_of(node) == role]
+        if not those:
+            return f"no {role} is without a fault"
+        node = those[int(step.pick * len(those))]
+        if node in self._busy:
+            return "another fault was faster"
+        self._busy.add(node)
+        try:
+            return f"{node.folder.name}: {do(node, step)}"
+        finally:
+            self._busy.discard(node)
+
+    def _kill(self, node: Node, step: Step) -> str:
+        node.kill()
+        time.sleep(step.for_s)  # the fault itself, as in all that follow
+        node.start()
+        return "killed and started again"
+
+    def _stop(self, node: Node, step: Step) -> str:
+        node.pause(True)
+        time.sleep(step.for_s)
+        node.pause(False)
+        return "stopped and continued"
+
+    def _cut_node(self, node: Node, step: Step) -> str:
+        """Commands and replication do not reach it; the cluster bus does."""
+        return self._cut(self._domain.ways_of(node)[:1], step)
+
+    def _isolate_node(self, node: Node, step: Step) -> str:
+        """Nothing reaches it; what it sends by itself does arrive."""
+        return self._cut(self._domain.ways_of(node), step)
+
+    def _fail_over(self, node: Node, step: Step) -> str:
+        node.ask("CLUSTER", "FAILOVER")
+        until = time.monotonic() + PROMOTED_WITHIN_S
+        while role_of(node) != "master":
+            if time.monotonic() > until:
+                return "was not promoted"
+            time.sleep(0.02)
+        return "promoted"
+
+    # Gateways
+
+    def _gateway(self, step: Step, do: Callable[[int, Step], str]) -> str:
+        count = len(self._domain.entrances)
+        number = int(step.pick * count)
+        if number in self._busy or len(self._busy & set(range(count))) == count - 1:
+            return "there is a fault already"
+        self._busy.add(number)
+        try:
+            return f"gateway {number}: {do(number, step)}"
+        finally:
+            self._busy.discard(number)
+
+    def _kill_gateway(self, number: int, step: Step) -> str:
+        self._domain.gateways.kill_gateway(number)
+        time.sleep(step.for_s)
+        self._domain.gateways.start_gateway(number)
+        return "killed and started again"
+
+    def _stop_gateway(self, number: int, step: Step) -> str:
+        self._domain.gateways.pause_gateway(True, number)
+        time.sleep(step.for_s)
+        self._domain.gateways.pause_gateway(False, number)
+        return "stopped and continued"
+
+    def _restart_gateway(self, number: int, step: Step) -> str:
+        self._domain.gateways.terminate_gateway(number)
+        code = self._domain.gateways.wait_stopped(number)
+        self._domain.gateways.start_gateway(number)
+        return f"restarted after it ended with {code}"
+
+    def _cut_gateway(self, number: int, step: Step) -> str:
+        return self._cut([self._domain.entrances[number]], step)
+
+    # Ways
+
+    def _cut_way(self, step: Step) -> str:
+        names = sorted(set(self._ways) - self._busy)
+        if not names:
+            return "all are cut"
+        name = names[int(step.pick * len(names))]
+        self._busy.add(name)
+        try:
+            return f"{name}: {self._cut([self._ways[name]], step)}"
+        finally:
+            self._busy.discard(name)
+
+    @staticmethod
+    def _cut(ways: Sequence[Cuttable], step: Step) -> str:
+        with contextlib.ExitStack() as healed:
+            for way in ways:
+                healed.callback(way.heal)
+                way.cut()
+            time.sleep(step.for_s)
+        return "cut and healed"
+
