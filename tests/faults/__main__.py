@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import io
 import shutil
+import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from pathlib import Path
 
+from demo.harness.servers import ROOT
 from tests.faults.checker import Report, check
 from tests.faults.history import read
 from tests.faults.run import Settings, run
@@ -30,7 +34,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--gateways", type=int, default=2, help="gateways (2)")
     parser.add_argument("--rate", type=float, default=60.0, help="events a second, about (60)")
     parser.add_argument("--faults", default="", help="faults that may happen, separated by commas (all)")
-    parser.add_argument("--keep", type=Path, default=Path("faults"), help="folder for what violating runs leave (faults)")
+    parser.add_argument(
+        "--keep", type=Path, default=Path("faults"), help="folder for what violating runs leave (faults)"
+    )
     parser.add_argument("--keep-all", action="store_true", help="keep what every run leaves")
     asked = parser.parse_args(arguments)
     if asked.check:
@@ -38,31 +44,50 @@ def main(arguments: list[str] | None = None) -> int:
         show(report)
         return bool(report.violations)
     faults = [name for name in asked.faults.split(",") if name]
-    settings = Settings(asked.level, asked.seconds, asked.replicas, asked.gateways, faults, asked.rate)
-    return _run_seeds(range(asked.first, asked.first + asked.seeds), settings, asked.keep, asked.keep_all)
-
-
-def _run_seeds(seeds: range, settings: Settings, keep: Path, keep_all: bool) -> int:
-    violating = []
+    seeds = range(asked.first, asked.first + asked.seeds)
     with tempfile.TemporaryDirectory(prefix="herald-faults-") as made:
-        prepared = prepare(Path(made) / "prepared" / "var")
-        for seed in seeds:
-            began = time.monotonic()
-            folder = Path(made) / f"seed{seed}"
-            path = run(folder, prepared, seed, settings)
-            report = check(read(path))
-            if report.violations:
-                violating.append(seed)
-            if report.violations or keep_all:
-                kept = keep / f"{settings.level.replace(':', '-')}-seed{seed}"
-                shutil.rmtree(kept, ignore_errors=True)
-                shutil.copytree(folder, kept, ignore=shutil.ignore_patterns("*.sock", "appendonlydir"))
-                print(f"kept in {kept}", flush=True)
-            shutil.rmtree(folder)
-            print(f"seed {seed}: {_summary(report)}, {time.monotonic() - began:.0f} s", flush=True)
-            show(report)
-    print(f"{len(seeds)} seeds of {settings.seconds:g} s at {settings.level}: {len(violating)} with violations {violating or ''}")
+        older = source_tree(asked.older, Path(made)) if asked.older else None
+        settings = Settings(asked.level, asked.seconds, asked.replicas, asked.gateways, faults, asked.rate, older)
+        return _run_seeds(seeds, settings, Path(made), asked.keep, asked.keep_all)
+
+
+def source_tree(commit: str, folder: Path) -> Path:
+    """The source tree of a commit, in a folder of `folder`."""
+    found = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True)
+    with tarfile.open(fileobj=io.BytesIO(found.stdout)) as archive:
+        archive.extractall(folder / "older", filter="data")
+    return folder / "older"
+
+
+def _run_seeds(seeds: range, settings: Settings, made: Path, keep: Path, keep_all: bool) -> int:
+    violating = []
+    prepared = prepare(made / "prepared" / "var")
+    for seed in seeds:
+        began = time.monotonic()
+        folder = made / f"seed{seed}"
+        kept = keep / f"{settings.level.replace(':', '-')}-seed{seed}"
+        try:
+            report = check(read(run(folder, prepared, seed, settings)))
+        except BaseException:
+            _keep(folder, kept)
+            raise
+        if report.violations:
+            violating.append(seed)
+        if report.violations or keep_all:
+            _keep(folder, kept)
+        shutil.rmtree(folder)
+        print(f"seed {seed}: {_summary(report)}, {time.monotonic() - began:.0f} s", flush=True)
+        show(report)
+    which = f" {violating}" if violating else ""
+    print(f"{len(seeds)} seeds of {settings.seconds:g} s at {settings.level}: {len(violating)} with violations{which}")
     return bool(violating)
+
+
+def _keep(folder: Path, kept: Path) -> None:
+    """Copy what a run left, without the data of its servers."""
+    shutil.rmtree(kept, ignore_errors=True)
+    shutil.copytree(folder, kept, ignore=shutil.ignore_patterns("*.sock", "appendonlydir"))
+    print(f"kept in {kept}", flush=True)
 
 
 def _summary(report: Report) -> str:

@@ -3,7 +3,7 @@
 Violations, by name:
 
     lost            acknowledged at a promised level, and not in the log; or passed over by a reader who was not told
-    withdrawn       a reader was told that an event at a promised level was withdrawn
+    withdrawn       a reader was told that an acknowledged event at a promised level was withdrawn
     doubled         one event at two offsets of a log; or given to a reader again who was not told that it would be
     forked          one offset of one epoch with two events; or a reader holds another event than the log, and was not told
     reordered       published after another one was acknowledged, and before it in the log; or a batch out of its order
@@ -13,8 +13,8 @@ Violations, by name:
     acknowledgement a durable subscription is behind what it has acknowledged, or beyond what it has tried to
     stuck           a reader did not get to the end of the log after the faults were over
 
-Legal, and only counted (`Report.notes`): events that nobody acknowledged and that appear; `rewound` at other levels; an unknown epoch
-after two failovers of which the second undid the first.
+Legal, and only counted (`Report.notes`): events that nobody acknowledged and that appear, or are withdrawn; `rewound` at other levels; an
+unknown epoch after two failovers of which the second undid the first.
 """
 
 from __future__ import annotations
@@ -211,9 +211,11 @@ class _Checker:
             self.report.notes["rewound"] += 1
             if rewound["to"] != reader.offset or start > reader.offset + 1:
                 self._found("untold", rp, f"{reader.process} at {reader.epoch}:{reader.offset} was told {record}")
-            if self._is_promised(rp):
-                given = [reader.held.get(at) for at in range(rewound["from"], rewound["to"] + 1)]
-                self._found("withdrawn", rp, f"{reader.process} was told that {given} were withdrawn")
+            given = [reader.held[at] for at in range(rewound["from"], rewound["to"] + 1) if at in reader.held]
+            acked = [name for name in given if self._published[name].acked_at is not None]
+            self.report.notes["withdrawn unacknowledged"] += len(given) - len(acked)
+            if acked and self._is_promised(rp):
+                self._found("withdrawn", rp, f"{reader.process} was told that {acked} were withdrawn")
             reader.keep_to(start - 1)
         elif record["epoch"] != reader.epoch:
             self.report.notes["unknown epoch"] += 1
@@ -324,7 +326,7 @@ class _Checker:
                 detail = f"{name} at {log.ids[name]} was published after {behind} at {highest} was acknowledged"
                 self._found("reordered", rp, detail)
         for of, ids in self._batches:
-            places = [log.ids.get(name, 0) for name in ids]
+            places = [log.ids[name] for name in ids if name in log.ids]
             if of == rp and places != sorted(places):
                 self._found("reordered", rp, f"the batch {ids} is at {places}")
 
@@ -336,4 +338,3 @@ class _Checker:
             other = log.held.get(offset)
             if other != name:
                 self._found("forked", rp, f"{reader.process} holds {name} at {offset}, the log has {other}")
-

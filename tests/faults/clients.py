@@ -8,6 +8,7 @@ the check and the wire.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 from collections import deque
@@ -75,10 +76,8 @@ class Access:
 async def forever(access: Access, work: Callable[[], Awaitable[None]]) -> None:
     """Do something again whenever a connection is lost."""
     while True:
-        try:
+        with contextlib.suppress(*LOST):
             await work()
-        except LOST:
-            pass
         await access.pause()
 
 

@@ -1,4 +1,5 @@
-"""The domain under test: gateways over a cluster of Valkey servers, and proxies between clients, gateways and servers.
+"""The domain under test: gateways over a cluster of Valkey servers, and proxies between clients, gateways and servers. Or gateways of
+two versions over one Redis.
 
 Clients reach a gateway through a proxy of its own. Every server states the address of its proxies to the others, and so to gateways:
 what is cut are the way to a server (commands and replication) and its cluster bus.
@@ -7,6 +8,10 @@ what is cut are the way to a server (commands and replication) and its cluster b
 from __future__ import annotations
 
 import contextlib
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -16,11 +21,13 @@ import redis
 
 from demo.harness.background import Background
 from demo.harness.proxy import Proxy
+from portal.supervisor.parent_watchdog import death_signal
 from tests.gateway.server import LiveGateway, Prepared
 from tests.store.cluster_process import ClusterProcesses, Node
 
 RP_SETTINGS: dict[str, Any] = {"lease_s": 7200, "history": {"max_events": 100_000, "max_bytes": 64 * 1024**2}}
 """Nothing leaves the history during a run."""
+SETTINGS: dict[str, Any] = {"heartbeat_s": 5, "drain_s": 2}
 
 
 class ProxiedNode(Node):
@@ -47,6 +54,29 @@ class Gateways(LiveGateway):
         """They run."""
 
 
+class MixedGateways(LiveGateway):
+    """Gateways on one Redis, of which the last one is of another source tree, `older`."""
+
+    older: Path
+
+    def spawn_gateway(self, gateway: int = 0) -> None:
+        """Start a gateway without waiting."""
+        if gateway < len(self._gateways) - 1:
+            super().spawn_gateway(gateway)
+            return
+        descriptor = self._sockets[gateway].fileno()
+        with self.log_path.with_name("older.log").open("ab") as output:
+            self._gateways[gateway] = subprocess.Popen(
+                [sys.executable, *self._program, str(descriptor)],
+                env={**self._env, "PYTHONPATH": str(self.older / "client")},
+                cwd=self.older,
+                stdout=output,
+                stderr=output,
+                pass_fds=(descriptor,),
+                preexec_fn=death_signal(signal.SIGKILL),
+            )
+
+
 class FaultyDomain:
     """The domain. A context manager; everything is stopped at its end.
 
@@ -54,40 +84,46 @@ class FaultyDomain:
         folder: for all its files.
         replicas: of each of the three primaries.
         gateways: how many.
-        settings: HERALD_* by their field names.
+        older: a source tree of which the last gateway is; the data plane is then one embedded Redis. None: all are of this tree.
     """
 
+    cluster: ClusterProcesses | None = None
+
     def __init__(
-        self, folder: Path, prepared: Prepared, *, replicas: int = 1, gateways: int = 2, **settings: Any
+        self, folder: Path, prepared: Prepared, *, replicas: int = 1, gateways: int = 2, older: Path | None = None
     ) -> None:
         self._folder, self._prepared = folder, prepared
-        self._replicas, self._gateways = replicas, gateways
-        self._settings = settings
+        self._replicas, self._gateways, self._older = replicas, gateways, older
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
+            self.threads = ThreadPoolExecutor(8)  # a process dies with the thread that started it
+            stack.callback(self.threads.shutdown)
             self.background = Background()
             stack.callback(self.background.stop)
-            new_node = partial(ProxiedNode, background=self.background)
-            self.cluster = ClusterProcesses(self._folder / "cluster", replicas=self._replicas, new_node=new_node)
-            stack.callback(self.cluster.kill)
-            self.gateways = Gateways(
-                self._folder / "var",
-                self._prepared,
-                gateways=self._gateways,
-                redis_url=self.cluster.url,
-                broker_url="redis://127.0.0.1:1/0",
-                redis_replicas=self._replicas,
-                heartbeat_s=5,
-                drain_s=2,
-                **self._settings,
-            )
+            self.gateways = self._mixed(self._older) if self._older else self._clustered(stack)
             stack.enter_context(self.gateways)
             self.entrances = [
                 Proxy(self.background, partial(self.gateways.port, number)) for number in range(self._gateways)
             ]
             self._stack = stack.pop_all()
         return self
+
+    def _clustered(self, stack: contextlib.ExitStack) -> LiveGateway:
+        new_node = partial(ProxiedNode, background=self.background)
+        self.cluster = ClusterProcesses(self._folder / "cluster", replicas=self._replicas, new_node=new_node)
+        stack.callback(self.cluster.kill)
+        servers: dict[str, Any] = {
+            "redis_url": self.cluster.url,
+            "broker_url": "redis://127.0.0.1:1/0",
+            "redis_replicas": self._replicas,
+        }
+        return Gateways(self._folder / "var", self._prepared, gateways=self._gateways, **SETTINGS, **servers)
+
+    def _mixed(self, older: Path) -> LiveGateway:
+        made = MixedGateways(self._folder / "var", self._prepared, gateways=self._gateways, **SETTINGS)
+        made.older = older
+        return made
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from time import monotonic
@@ -41,6 +42,7 @@ class History:
         self._file: TextIO = path.open("w")
         self._began = monotonic()
         self._calls = itertools.count(1)
+        self._lock = threading.Lock()
 
     def now(self) -> float:
         """Seconds since the run began."""
@@ -48,8 +50,9 @@ class History:
 
     def add(self, process: str, op: str, kind: str = "ok", **members: Any) -> None:
         """Add a record of type `kind`."""
-        record = {"at": self.now(), "process": process, "op": op, "type": kind, **members}
-        self._file.write(json.dumps(record, separators=(",", ":")) + "\n")
+        with self._lock:  # the nemesis has threads
+            record = {"at": self.now(), "process": process, "op": op, "type": kind, **members}
+            self._file.write(json.dumps(record, separators=(",", ":")) + "\n")
 
     def invoke(self, process: str, op: str, **members: Any) -> int:
         """Add the first record of a request; return its `call`."""

@@ -5,9 +5,10 @@ A fault is an object with `begin` and `end`; so is a network of another kind, wi
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import random
+import subprocess
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
@@ -61,36 +62,43 @@ class Nemesis:
     def __init__(self, domain: FaultyDomain, history: History, ways: dict[str, Cuttable] | None = None) -> None:
         self._domain, self._history = domain, history
         self._busy: set[object] = set()  # what has a fault now
+        self._lock = threading.Lock()
         self._ways = ways or {}
         self.faults: dict[str, Callable[[Step], str]] = {
-            "kill primary": lambda step: self._node(step, "master", self._kill),
-            "kill replica": lambda step: self._node(step, "slave", self._kill),
-            "stop primary": lambda step: self._node(step, "master", self._stop),
-            "stop replica": lambda step: self._node(step, "slave", self._stop),
-            "cut primary": lambda step: self._node(step, "master", self._cut_node),
-            "cut replica": lambda step: self._node(step, "slave", self._cut_node),
-            "isolate primary": lambda step: self._node(step, "master", self._isolate_node),
-            "planned failover": lambda step: self._node(step, "slave", self._fail_over),
             "kill gateway": lambda step: self._gateway(step, self._kill_gateway),
             "stop gateway": lambda step: self._gateway(step, self._stop_gateway),
             "restart gateway": lambda step: self._gateway(step, self._restart_gateway),
             "cut gateway": lambda step: self._gateway(step, self._cut_gateway),
         }
+        self._nodes = [] if domain.cluster is None else domain.cluster.nodes
+        if self._nodes:
+            self.faults |= {
+                "kill primary": lambda step: self._node(step, "master", self._kill),
+                "kill replica": lambda step: self._node(step, "slave", self._kill),
+                "stop primary": lambda step: self._node(step, "master", self._stop),
+                "stop replica": lambda step: self._node(step, "slave", self._stop),
+                "cut primary": lambda step: self._node(step, "master", self._cut_node),
+                "cut replica": lambda step: self._node(step, "slave", self._cut_node),
+                "cut bus of primary": lambda step: self._node(step, "master", self._cut_bus),
+                "isolate primary": lambda step: self._node(step, "master", self._isolate_node),
+                "planned failover": lambda step: self._node(step, "slave", self._fail_over),
+            }
         if self._ways:
             self.faults["cut way"] = self._cut_way
 
-    async def run(self, steps: Sequence[Step]) -> None:
+    def run(self, steps: Sequence[Step]) -> None:
         """Do these faults; return when all are undone."""
-        began = time.monotonic()
-        async with asyncio.TaskGroup() as all_steps:
-            for step in steps:
-                await asyncio.sleep(max(0.0, began + step.at_s - time.monotonic()))
-                all_steps.create_task(self._do(step))
+        began, doing = time.monotonic(), []
+        for step in steps:
+            time.sleep(max(0.0, began + step.at_s - time.monotonic()))
+            doing.append(self._domain.threads.submit(self._do, step))
+        for one in doing:
+            one.result()
 
-    async def _do(self, step: Step) -> None:
+    def _do(self, step: Step) -> None:
         self._history.add("nemesis", step.fault, "invoke", for_s=step.for_s)
         try:
-            what = await asyncio.to_thread(self.faults[step.fault], step)
+            what = self.faults[step.fault](step)
         except (redis.RedisError, OSError) as error:
             what = f"not done: {error}"
         self._history.add("nemesis", step.fault, "info", what=what)
@@ -98,18 +106,25 @@ class Nemesis:
     # Servers
 
     def _node(self, step: Step, role: str, do: Callable[[Node, Step], str]) -> str:
-        free = [node for node in self._domain.cluster.nodes if node not in self._busy]
+        free = [node for node in self._nodes if node not in self._busy]
         those = [node for node in free if role_of(node) == role]
         if not those:
             return f"no {role} is without a fault"
         node = those[int(step.pick * len(those))]
-        if node in self._busy:
+        if not self._taken(node):
             return "another fault was faster"
-        self._busy.add(node)
         try:
             return f"{node.folder.name}: {do(node, step)}"
         finally:
             self._busy.discard(node)
+
+    def _taken(self, what: object, beside: frozenset[object] = frozenset()) -> bool:
+        """Take something for a fault; return False if it, or anything of `beside`, has one."""
+        with self._lock:
+            if what in self._busy or self._busy & beside:
+                return False
+            self._busy.add(what)
+            return True
 
     def _kill(self, node: Node, step: Step) -> str:
         node.kill()
@@ -126,6 +141,10 @@ class Nemesis:
     def _cut_node(self, node: Node, step: Step) -> str:
         """Commands and replication do not reach it; the cluster bus does."""
         return self._cut(self._domain.ways_of(node)[:1], step)
+
+    def _cut_bus(self, node: Node, step: Step) -> str:
+        """The other servers do not reach it and may promote its replica; gateways and replicas reach it."""
+        return self._cut(self._domain.ways_of(node)[1:], step)
 
     def _isolate_node(self, node: Node, step: Step) -> str:
         """Nothing reaches it; what it sends by itself does arrive."""
@@ -145,9 +164,8 @@ class Nemesis:
     def _gateway(self, step: Step, do: Callable[[int, Step], str]) -> str:
         count = len(self._domain.entrances)
         number = int(step.pick * count)
-        if number in self._busy or len(self._busy & set(range(count))) == count - 1:
-            return "there is a fault already"
-        self._busy.add(number)
+        if not self._taken(number, frozenset(range(count))):
+            return "a gateway has a fault already"
         try:
             return f"gateway {number}: {do(number, step)}"
         finally:
@@ -167,9 +185,12 @@ class Nemesis:
 
     def _restart_gateway(self, number: int, step: Step) -> str:
         self._domain.gateways.terminate_gateway(number)
-        code = self._domain.gateways.wait_stopped(number)
+        try:
+            how = f"restarted after it ended with {self._domain.gateways.wait_stopped(number)}"
+        except subprocess.TimeoutExpired as error:  # its log has what it was at
+            how = f"restarted after it did not stop within {error.timeout:g} s"
         self._domain.gateways.start_gateway(number)
-        return f"restarted after it ended with {code}"
+        return how
 
     def _cut_gateway(self, number: int, step: Step) -> str:
         return self._cut([self._domain.entrances[number]], step)
@@ -177,11 +198,10 @@ class Nemesis:
     # Ways
 
     def _cut_way(self, step: Step) -> str:
-        names = sorted(set(self._ways) - self._busy)
-        if not names:
-            return "all are cut"
+        names = sorted(self._ways)
         name = names[int(step.pick * len(names))]
-        self._busy.add(name)
+        if not self._taken(name):
+            return f"{name} is cut already"
         try:
             return f"{name}: {self._cut([self._ways[name]], step)}"
         finally:
@@ -195,4 +215,3 @@ class Nemesis:
                 way.cut()
             time.sleep(step.for_s)
         return "cut and healed"
-
