@@ -33,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--replicas", type=int, default=1, help="replicas of each of three primaries (1)")
     parser.add_argument("--gateways", type=int, default=2, help="gateways (2)")
     parser.add_argument("--rate", type=float, default=60.0, help="events a second, about (60)")
+    parser.add_argument("--older", help="commit of which one gateway is, on one Redis; with --level stored")
     parser.add_argument("--faults", default="", help="faults that may happen, separated by commas (all)")
     parser.add_argument(
         "--keep", type=Path, default=Path("faults"), help="folder for what violating runs leave (faults)"

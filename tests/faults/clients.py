@@ -122,7 +122,7 @@ class HttpPublisher:
             history.add(self._name, "publish", "info", call=call, why=repr(error))
             return False
         if answer.status_code == 201:
-            record_ack(history, self._name, call, found)
+            record_ack(history, self._name, self._rp, call, found)
             return True
         kind = "fail" if answer.status_code in (400, 401, 403, 404, 409, 410, 413) else "info"
         history.add(self._name, "publish", kind, call=call, why=f"{found.get('type')}: {found.get('detail')}")
@@ -177,7 +177,7 @@ class WebSocketPublisher:
                 continue
             call = frame["id"]
             if frame["op"] == "ok":
-                record_ack(self._access.history, self._name, call, frame)
+                record_ack(self._access.history, self._name, what[0], call, frame)
             else:
                 why = f"{frame.get('type')}: {frame.get('detail')}"
                 self._access.history.add(self._name, "publish", "info", call=call, why=why)
@@ -189,11 +189,12 @@ def event(name: str) -> dict[str, Any]:
     return {"specversion": "1.0", "id": name, "source": "/faults", "type": "t"}
 
 
-def record_ack(history: History, name: str, call: int, answer: dict[str, Any]) -> None:
+def record_ack(history: History, name: str, rp: str, call: int, answer: dict[str, Any]) -> None:
     """Record the acknowledgement of a batch."""
     results = answer["results"]
     offsets, duplicates = [one["offset"] for one in results], [one["duplicate"] for one in results]
     history.add(name, "publish", call=call, epoch=answer["epoch"], offsets=offsets, duplicates=duplicates)
+    history.acked[rp] += 1
 
 
 # Readers

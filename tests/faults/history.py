@@ -22,6 +22,7 @@ from __future__ import annotations
 import itertools
 import json
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from time import monotonic
@@ -35,10 +36,15 @@ HELD = "held"
 
 
 class History:
-    """Writes records to a file."""
+    """Writes records to a file.
+
+    Attributes:
+        acked: how many publishes were acknowledged, by RP.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.acked: Counter[str] = Counter()
         self._file: TextIO = path.open("w")
         self._began = monotonic()
         self._calls = itertools.count(1)

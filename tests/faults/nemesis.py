@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import random
+import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+import httpx
 import redis
 
 from tests.faults.domain import FaultyDomain, role_of
@@ -99,7 +101,7 @@ class Nemesis:
         self._history.add("nemesis", step.fault, "invoke", for_s=step.for_s)
         try:
             what = self.faults[step.fault](step)
-        except (redis.RedisError, OSError) as error:
+        except (redis.RedisError, OSError, AssertionError) as error:
             what = f"not done: {error}"
         self._history.add("nemesis", step.fault, "info", what=what)
 
@@ -174,8 +176,20 @@ class Nemesis:
     def _kill_gateway(self, number: int, step: Step) -> str:
         self._domain.gateways.kill_gateway(number)
         time.sleep(step.for_s)
-        self._domain.gateways.start_gateway(number)
-        return "killed and started again"
+        return f"killed and {self._start_gateway(number)}"
+
+    def _start_gateway(self, number: int) -> str:
+        """Start a gateway. One that does not answer in time writes into its log what it is at, and another one is started."""
+        gateways, began = self._domain.gateways, time.monotonic()
+        gateways.spawn_gateway(number)
+        try:
+            gateways.wait_gateway(number)
+        except httpx.HTTPError as error:
+            gateways.gateway_process(number).send_signal(signal.SIGABRT)
+            gateways.wait_stopped(number)
+            gateways.spawn_gateway(number)
+            return f"started again twice: {error!r}"
+        return f"started again in {time.monotonic() - began:.1f} s"
 
     def _stop_gateway(self, number: int, step: Step) -> str:
         self._domain.gateways.pause_gateway(True, number)
@@ -186,11 +200,10 @@ class Nemesis:
     def _restart_gateway(self, number: int, step: Step) -> str:
         self._domain.gateways.terminate_gateway(number)
         try:
-            how = f"restarted after it ended with {self._domain.gateways.wait_stopped(number)}"
+            how = f"ended with {self._domain.gateways.wait_stopped(number)}"
         except subprocess.TimeoutExpired as error:  # its log has what it was at
-            how = f"restarted after it did not stop within {error.timeout:g} s"
-        self._domain.gateways.start_gateway(number)
-        return how
+            how = f"did not stop within {error.timeout:g} s"
+        return f"{how}, {self._start_gateway(number)}"
 
     def _cut_gateway(self, number: int, step: Step) -> str:
         return self._cut([self._domain.entrances[number]], step)

@@ -57,6 +57,7 @@ class Stage(NamedTuple):
 
     domain: FaultyDomain
     history: History
+    rps: list[str]
 
 
 Faults = Callable[[Stage], None]
@@ -84,12 +85,11 @@ def run_stage(folder: Path, prepared: Prepared, seed: int, settings: Settings, f
         ) as domain,
         contextlib.closing(History(path)) as history,
     ):
-        asyncio.run(_run(Stage(domain, history), seed, settings, faults))
+        asyncio.run(_run(domain, history, seed, settings, faults))
     return path
 
 
-async def _run(stage: Stage, seed: int, settings: Settings, faults: Faults) -> None:
-    domain, history = stage
+async def _run(domain: FaultyDomain, history: History, seed: int, settings: Settings, faults: Faults) -> None:
     rps = await asyncio.to_thread(domain.create_rps, settings.level, RPS)
     levels = dict.fromkeys(rps, settings.level)
     history.add("run", "run", seed=seed, seconds=settings.seconds, levels=levels, promised=[settings.level])
@@ -109,7 +109,7 @@ async def _run(stage: Stage, seed: int, settings: Settings, faults: Faults) -> N
     reading = [asyncio.create_task(reader.run()) for reader in readers]
     publishing = [asyncio.create_task(one.run()) for one in (*by_http, *by_websocket)]
     try:
-        await asyncio.gather(asyncio.to_thread(faults, stage), asyncio.sleep(settings.seconds))
+        await asyncio.gather(asyncio.to_thread(faults, Stage(domain, history, rps)), asyncio.sleep(settings.seconds))
         access.over.set()
         history.add("nemesis", "over", "info")
         await _bounded(asyncio.gather(*publishing))

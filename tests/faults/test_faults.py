@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import time
+import contextlib
 from pathlib import Path
 
 import pytest
+import redis
 
+from demo.harness.servers import wait_for
+from eventing.store import keys
 from tests.faults.checker import check
+from tests.faults.domain import role_of
 from tests.faults.history import read
 from tests.faults.run import Settings, Stage, run, run_stage
 from tests.gateway.server import Prepared
+from tests.store.cluster_process import Node
 
 pytestmark = [pytest.mark.long, pytest.mark.processes]
 
@@ -31,28 +36,38 @@ def test_twenty_runs_break_no_promise(tmp_path: Path, prepared: Prepared, seed: 
     assert report.violations == []
 
 
+def has(node: Node, rp: str) -> bool:
+    """Whether a server has the log of an RP."""
+    try:
+        return bool(node.ask("EXISTS", keys.meta_key(rp)))
+    except redis.ResponseError:
+        return False  # MOVED
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("level", "lost"), [("replicated:1", True), ("replicated:all", False)])
 def test_the_loss_of_a_primary_and_the_replica_that_acknowledged_is_found(
     tmp_path: Path, prepared: Prepared, level: str, lost: bool
 ) -> None:
-    """Scenario C with clients: one of two replicas stands still, the two others die together, the one that stood still is promoted."""
+    """Scenario C with clients: one of two replicas stands still, the primary and the other one die together, the first one is promoted."""
 
     def provoke(stage: Stage) -> None:
         cluster = stage.domain.cluster
         assert cluster is not None
-        primary = cluster.primaries[0]
+        rp = stage.rps[0]
+        primary = next(node for node in cluster.primaries if has(node, rp))
         dies, stays = [replica for replica, of in cluster.replica_of.items() if of is primary]
-        time.sleep(3.0)  # load before the fault
+        wait_for(lambda: stage.history.acked[rp] > 5, about="the load has begun")
         stays.pause(True)
-        time.sleep(
-            0.8
-        )  # what is acknowledged meanwhile is not at the one that stands still; shorter than the node timeout
+        primary.ask("CLIENT", "KILL", "TYPE", "replica")  # what it is sent from now on waits in no buffer of its
+        before = stage.history.acked[rp]
+        with contextlib.suppress(AssertionError):  # at replicated:all nothing is acknowledged now
+            wait_for(lambda: stage.history.acked[rp] > before + 3, 8.0)
         primary.kill()
         dies.kill()
         stays.pause(False)
-        time.sleep(8.0)  # it is promoted, and the load goes on
+        wait_for(lambda: role_of(stays) == "master", about="the one that stood still is promoted")
         primary.start()
         dies.start()
 
