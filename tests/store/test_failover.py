@@ -17,8 +17,9 @@ from eventing.log.ack_waits import Level
 from eventing.log.reader import LogReader
 from eventing.log.routed_notifications import notification_channels
 from eventing.log.scripts import Appended
-from eventing.store import keys
+from eventing.store import connection, keys
 from eventing.store.connection import async_client
+from eventing.store.routed_async import RoutedAsyncRedis
 from tests.log.harness import ALWAYS, BOUNDS, NEW_RP, Harness, descriptor, make_event
 from tests.store.cluster_process import ClusterProcesses, Node
 
@@ -183,6 +184,28 @@ async def test_a_slot_that_moves_to_another_shard_keeps_its_events_in_order(
 
 def moved(source: Node, target: Node, first: int, last: int) -> None:
     source.ask("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", first, last, "NODE", target.ask("CLUSTER", "MYID"))
+
+
+async def test_reads_leave_a_primary_that_hangs_when_its_replica_is_promoted(
+    cluster: ClusterProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds its connections: without a look at the topology the answer would be waited for until its bound."""
+    monkeypatch.setattr(connection, "ANSWER_TIMEOUT_S", 250)
+    client = async_client(cluster.url)
+    assert isinstance(client, RoutedAsyncRedis)
+    client._retry_s = 100  # how long the promotion takes is the machine's affair
+    names = [str(number) for number in range(20)]
+    try:
+        for name in names:
+            await client.set(name, name)
+        cluster.primaries[1].pause(True)
+        async with asyncio.timeout(120):
+            await asyncio.gather(
+                *(client.get(name) for name in names), client.pipeline(transaction=False).get("1").execute()
+            )
+    finally:
+        cluster.primaries[1].pause(False)
+        await client.aclose()
 
 
 @pytest.fixture
