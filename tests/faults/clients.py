@@ -339,7 +339,7 @@ class PullReader(Reader):
         """Read a page; return how many events it has."""
         asked_at, begin = self.access.history.now(), self.begin_at(rp)
         path = f"/api/v1/rps/{rp}/events" if begin else f"/api/v1/subscriptions/{self.subscriptions[rp]}/events"
-        query = {"limit": PAGE_EVENTS, "wait_s": wait_s, **({"after": begin} if begin else {})}
+        query: dict[str, str | int] = {"limit": PAGE_EVENTS, "wait_s": wait_s, **({"after": begin} if begin else {})}
         answer = await http.get(path, params=query)
         answer.raise_for_status()
         found = answer.json()

@@ -21,12 +21,14 @@ import redis
 
 from demo.harness.background import Background
 from demo.harness.proxy import Proxy
+from demo.harness.servers import wait_for
 from portal.supervisor.parent_watchdog import death_signal
 from tests.gateway.server import LiveGateway, Prepared
 from tests.store.cluster_process import ClusterProcesses, Node
 
 RP_SETTINGS: dict[str, Any] = {"lease_s": 7200, "history": {"max_events": 100_000, "max_bytes": 64 * 1024**2}}
 """Nothing leaves the history during a run."""
+WHOLE_WITHIN_S = 90.0
 SETTINGS: dict[str, Any] = {"heartbeat_s": 5, "drain_s": 2}
 
 
@@ -140,6 +142,21 @@ class FaultyDomain:
         assert isinstance(node, ProxiedNode)
         return node.ways
 
+    def wait_whole(self) -> None:
+        """Wait until every server is there, and every replica connected."""
+        if self.cluster is None:
+            return
+        nodes = self.cluster.nodes
+        with_replicas = len(nodes) // (1 + self._replicas)
+
+        def whole() -> bool:
+            found = [replication_of(node) for node in nodes]
+            primaries = [one for one in found if one is not None and one["role"] == "master"]
+            counts = {one["connected_slaves"] for one in primaries}
+            return None not in found and len(primaries) == with_replicas and counts == {self._replicas}
+
+        wait_for(whole, WHOLE_WITHIN_S, every_s=0.2, about="the cluster is whole")
+
     def create_rps(self, level: str, count: int) -> list[str]:
         """RPs at this level; each primary has some of `count` of at least 3, usually."""
         return [self.gateways.create_rp(ack=level, **RP_SETTINGS) for _ in range(count)]
@@ -151,11 +168,17 @@ class FaultyDomain:
         return str(answer.json()["id"])
 
 
-def role_of(node: Node) -> str | None:
-    """`master` or `slave`; None if the server does not answer."""
+def replication_of(node: Node) -> dict[str, Any] | None:
+    """What a server states of its replication; None if it does not answer."""
     try:
         with redis.Redis(port=node.port, socket_timeout=1, socket_connect_timeout=1, protocol=2) as client:
             found: dict[str, Any] = client.info("replication")
     except (redis.RedisError, OSError):
         return None
-    return str(found["role"])
+    return found
+
+
+def role_of(node: Node) -> str | None:
+    """`master` or `slave`; None if the server does not answer."""
+    found = replication_of(node)
+    return None if found is None else str(found["role"])

@@ -174,6 +174,7 @@ class Nemesis:
             self._busy.discard(number)
 
     def _kill_gateway(self, number: int, step: Step) -> str:
+        self._domain.entrances[number].cut()  # its socket is the test's, and would take connections
         self._domain.gateways.kill_gateway(number)
         time.sleep(step.for_s)
         return f"killed and {self._start_gateway(number)}"
@@ -189,6 +190,8 @@ class Nemesis:
             gateways.wait_stopped(number)
             gateways.spawn_gateway(number)
             return f"started again twice: {error!r}"
+        finally:
+            self._domain.entrances[number].heal()
         return f"started again in {time.monotonic() - began:.1f} s"
 
     def _stop_gateway(self, number: int, step: Step) -> str:
@@ -203,6 +206,7 @@ class Nemesis:
             how = f"ended with {self._domain.gateways.wait_stopped(number)}"
         except subprocess.TimeoutExpired as error:  # its log has what it was at
             how = f"did not stop within {error.timeout:g} s"
+        self._domain.entrances[number].cut()
         return f"{how}, {self._start_gateway(number)}"
 
     def _cut_gateway(self, number: int, step: Step) -> str:

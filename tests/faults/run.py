@@ -64,29 +64,28 @@ Faults = Callable[[Stage], None]
 """Does faults, in a thread, and undoes them."""
 
 
-def run(folder: Path, prepared: Prepared, seed: int, settings: Settings) -> Path:
-    """Run one seed; return the history's file."""
+def domain_of(folder: Path, prepared: Prepared, settings: Settings) -> FaultyDomain:
+    """Make the domain that these settings ask for."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return FaultyDomain(folder, prepared, replicas=settings.replicas, gateways=settings.gateways, older=settings.older)
+
+
+def run(domain: FaultyDomain, path: Path, seed: int, settings: Settings) -> None:
+    """Run one seed, and write its history. The domain is whole afterwards, if it can be."""
 
     def drawn(stage: Stage) -> None:
         nemesis = Nemesis(stage.domain, stage.history)
         faults = settings.faults or sorted(nemesis.faults)
         nemesis.run(schedule(seed, settings.seconds, faults))
 
-    return run_stage(folder, prepared, seed, settings, drawn)
+    run_faults(domain, path, seed, settings, drawn)
 
 
-def run_stage(folder: Path, prepared: Prepared, seed: int, settings: Settings, faults: Faults) -> Path:
-    """Run a domain under load and these faults; return the history's file."""
-    folder.mkdir(parents=True)
-    path = folder / "history.jsonl"
-    with (
-        FaultyDomain(
-            folder, prepared, replicas=settings.replicas, gateways=settings.gateways, older=settings.older
-        ) as domain,
-        contextlib.closing(History(path)) as history,
-    ):
+def run_faults(domain: FaultyDomain, path: Path, seed: int, settings: Settings, faults: Faults) -> None:
+    """Run a domain under load and these faults, and write its history."""
+    domain.wait_whole()
+    with contextlib.closing(History(path)) as history:
         asyncio.run(_run(domain, history, seed, settings, faults))
-    return path
 
 
 async def _run(domain: FaultyDomain, history: History, seed: int, settings: Settings, faults: Faults) -> None:

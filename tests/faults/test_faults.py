@@ -10,30 +10,36 @@ import redis
 
 from demo.harness.servers import wait_for
 from eventing.store import keys
-from tests.faults.checker import check
+from tests.faults.checker import Report, check
 from tests.faults.domain import role_of
 from tests.faults.history import read
-from tests.faults.run import Settings, Stage, run, run_stage
+from tests.faults.run import Settings, Stage, domain_of, run, run_faults
 from tests.gateway.server import Prepared
 from tests.store.cluster_process import Node
 
 pytestmark = [pytest.mark.long, pytest.mark.processes]
 
 
+def report_of(folder: Path, prepared: Prepared, seed: int, settings: Settings) -> Report:
+    """What one seed shows, on a domain of its own."""
+    path = folder / "history.jsonl"
+    with domain_of(folder / "domain", prepared, settings) as domain:
+        run(domain, path, seed, settings)
+    return check(read(path))
+
+
 @pytest.mark.timeout(600)
 def test_a_short_run_breaks_no_promise(tmp_path: Path, prepared: Prepared) -> None:
     """Servers only: a gateway takes long to start beside other tests."""
     faults = ("kill primary", "stop primary", "kill replica", "cut replica", "planned failover", "cut gateway")
-    report = check(read(run(tmp_path / "run", prepared, 7, Settings(seconds=20, faults=faults))))
-    assert report.violations == []
+    assert report_of(tmp_path, prepared, 7, Settings(seconds=20, faults=faults)).violations == []
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", range(1, 21))
 def test_twenty_runs_break_no_promise(tmp_path: Path, prepared: Prepared, seed: int) -> None:
-    report = check(read(run(tmp_path / "run", prepared, seed, Settings(seconds=60))))
-    assert report.violations == []
+    assert report_of(tmp_path, prepared, seed, Settings(seconds=60)).violations == []
 
 
 def has(node: Node, rp: str) -> bool:
@@ -71,7 +77,10 @@ def test_the_loss_of_a_primary_and_the_replica_that_acknowledged_is_found(
         primary.start()
         dies.start()
 
-    report = check(read(run_stage(tmp_path / "run", prepared, 1, Settings(level, 12.0, replicas=2), provoke)))
+    settings = Settings(level, 12.0, replicas=2)
+    with domain_of(tmp_path / "domain", prepared, settings) as domain:
+        run_faults(domain, tmp_path / "history.jsonl", 1, settings, provoke)
+    report = check(read(tmp_path / "history.jsonl"))
     assert ("lost" in report.names) is lost
     if not lost:
         assert report.violations == []
