@@ -12,7 +12,7 @@ PIP := $(PIP_SHOWN) --quiet
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-long screens check house docs bench bench-spark sim sim-report packages deb image release lock clean
+.PHONY: help run demo test test-long screens check house docs bench faults bench-spark sim sim-report packages deb image release lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -58,6 +58,9 @@ docs: $(VENV)/.dev-installed ## write what is generated anew: settings, bounds, 
 
 bench: $(VENV)/.dev-installed $(VENV)/.console-built ## measure against nchan, NATS and Channels (ARGS='--help' for choices)
 	@$(BIN)/python -m bench $(ARGS)
+
+faults: $(VENV)/.dev-installed ## do faults by seed to a domain under load, and check what every client was told (ARGS='--seeds 20 --seconds 60'; docs/faults.md)
+	@$(BIN)/python -m tests.faults $(ARGS)
 
 bench-spark: $(VENV)/.dev-installed ## measure reports over 10 and 100 million records against DuckDB (ARGS='--records 1000000')
 	@$(BIN)/python -m spark.bench $(ARGS)

@@ -58,7 +58,7 @@ from eventing.telemetry.totals import totals
 ID_CHARS = 8  # 40 random bits: unique among a domain's gateways
 RECHECK_S = 1.0  # until a changed policy is read again after SQL did not answer
 DURABILITY_S = 10.0  # validity of the known durability of Redis
-DURABILITY_SHORT_S = 1.0  # its validity once an acknowledgement level was not reached
+DURABILITY_SHORT_S = 1.0  # the same while a replica is away, or an acknowledgement level was not reached
 log = logging.getLogger(__name__)
 
 
@@ -138,6 +138,7 @@ class Gateway:
             in_database(subscription_view),
             lambda: self.clock(),
             self.uses.subscription,
+            self.durability,
         )
         self.audiences = Audiences(self.id, self.redis, self.hub, lambda: self.clock())
         self.measuring = Measuring(self.hub, self.descriptors, self.reader, self.quiet)
@@ -230,7 +231,7 @@ class Gateway:
         now = time.monotonic()
         if self._durability is None:
             self._durability, self._durability_at = await self.reader.durability(), now
-        elif now - self._durability_at > DURABILITY_S:
+        elif now - self._durability_at > (DURABILITY_SHORT_S if self._durability.is_short else DURABILITY_S):
             if isinstance(self.redis, RoutedAsyncRedis):
                 self._query_durability()
             else:

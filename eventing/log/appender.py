@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from time import monotonic
@@ -26,7 +25,8 @@ from redis.exceptions import NoScriptError, RedisError
 from eventing.core.errors import AckUnavailable, ApplicationError, Unavailable
 from eventing.core.events.ack_level import Ack
 from eventing.core.events.cloudevents import Event
-from eventing.log import scripts
+from eventing.log import ack_waits, scripts
+from eventing.log.ack_waits import replicas_connected, replicas_reached, replicas_wanted, wait_commands
 from eventing.log.home_queues import HomeQueues
 from eventing.log.scripts import Appended
 from eventing.log.tracing import AppendSpans
@@ -47,13 +47,11 @@ PIPELINE_EVENTS_MAX = 2000  # bound: events of one pipeline; the others wait for
 PIPELINE_BYTES_MAX = 4 * 1024 * 1024  # bound: bytes of one pipeline; the others wait for the next pipeline
 # bound: bytes that wait in a batch queue; publishes are refused: 503 `unavailable`
 WAITING_BYTES_MAX = 64 * 1024 * 1024
-WAIT_MS = 5000  # bound: milliseconds to wait for replicas or fsync; 503 `ack-unavailable`
 
 Outcome = Appended | ApplicationError
 Done = Callable[[Outcome], None]
 log = logging.getLogger(__name__)
 
-_CONNECTED = re.compile(rb"connected_slaves:(\d+)")
 _tuple = tuple.__new__  # a NamedTuple's constructor without the Python call in between
 
 
@@ -306,9 +304,9 @@ class _BatchQueue:
         left = list(enumerate(runs))
         text = False
         short: AckUnavailable | None = None
-        replicas, appender = self._replicas(durability), self._appender
+        replicas, appender = replicas_wanted(self.ack, durability), self._appender
         for _ in range(4):  # script unknown, log missing, both after a restart of Redis; never more
-            waits = self._waits(durability, replicas)
+            waits = wait_commands(self.ack, durability, replicas)
             commands: list[Command] = [
                 (
                     *(appender.by_text if text or run.split else appender.by_sha),
@@ -320,17 +318,17 @@ class _BatchQueue:
             asked = [scripts.replication_asked(run.rp) for _, run in left] if self.ack.all else []
             answers = await self._connection.ask(commands + asked + waits, ANSWER_TIMEOUT_S)
             waited = answers[len(left) + len(asked) :]
-            come = max(map(_connected, answers[len(left) : len(left) + len(asked)]), default=0)
+            come = max(map(replicas_connected, answers[len(left) : len(left) + len(asked)]), default=0)
             if come > replicas:  # which of them have it is not known: wait for all
-                replicas, waits = come, self._waits(durability, come)
-                waited = await self._connection.ask(waits, ANSWER_TIMEOUT_S)
+                replicas, waits = come, wait_commands(self.ack, durability, come)
+                waited = await self._wait_again(commands, waits)
             short = self._shortfall(waits, waited, replicas) or short
             again = []
             for (index, run), answer in zip(left, answers, strict=False):
                 if isinstance(answer, NoScriptError):
                     text = True
                     again.append((index, run))
-                elif isinstance(answer, RedisError) and str(answer).startswith("NOLOG"):
+                elif _is_no_log(answer):
                     error = await self._make_log(run.rp)
                     if error is None:
                         again.append((index, run))
@@ -364,7 +362,7 @@ class _BatchQueue:
         if any(isinstance(answer, NoScriptError) for answer in answers):
             answers = await self._connection.ask([("EVAL", reveal.text, *call) for call in calls], ANSWER_TIMEOUT_S)
         for answer in answers:
-            if isinstance(answer, RedisError) and not str(answer).startswith("NOLOG"):
+            if isinstance(answer, RedisError) and not _is_no_log(answer):
                 raise answer
 
     async def _make_log(self, rp: str) -> ApplicationError | None:
@@ -374,46 +372,29 @@ class _BatchQueue:
             return error
         return None
 
-    def _replicas(self, durability: Durability) -> int:
-        """Return how many replicas the level waits for. Raises AckUnavailable where all are meant and some are away."""
-        if not self.ack.all:
-            return self.ack.replicas
-        there, wanted = durability.replicas, max(1, durability.replicas_known)
-        if there < wanted:
-            raise AckUnavailable(
-                f"'{self.ack}' needs every replica of this domain's Redis, and {there} of {wanted} are connected. Publish again when they are back.",
-                retry_after_s=5,
-            )
-        return there
-
-    def _waits(self, durability: Durability, replicas: int) -> list[Command]:
-        if self.ack.stored and not durability.always:
-            return [("WAITAOF", 1, replicas, WAIT_MS)]
-        if replicas:
-            return [("WAIT", replicas, WAIT_MS)]
-        return []
+    async def _wait_again(self, commands: list[Command], waits: list[Command]) -> list[Any]:
+        """Return the answers to `waits` after writes that were answered. They are sent again, and recognised: WAIT is about what its
+        connection has written, and this one may be another, or to another server."""
+        answers = await self._connection.ask([*commands, *waits], ANSWER_TIMEOUT_S)
+        for answer in answers[: len(commands)]:
+            if isinstance(answer, RedisError) and not isinstance(answer, NoScriptError) and not _is_no_log(answer):
+                raise answer
+        return answers[len(commands) :]
 
     def _shortfall(self, waits: list[Command], answers: list[Any], wanted: int) -> AckUnavailable | None:
         """Make the error for the part of the acknowledgement level that the answers to `waits` leave unfulfilled; None
         if nothing."""
-        for wait, answer in zip(waits, answers, strict=True):
-            if isinstance(answer, RedisError):
-                raise answer
-            local, replicas = (1, answer) if wait[0] == "WAIT" else answer
-            if local < 1 or replicas < wanted:
-                return AckUnavailable(
-                    f"The event is in the log, but '{self.ack}' was not reached within {WAIT_MS // 1000} s ({replicas} of {wanted} replicas). Publishing the event again with the same id is safe.",
-                    retry_after_s=5,
-                )
-        return None
+        reached = replicas_reached(waits, answers, wanted)
+        if reached is None:
+            return None
+        return AckUnavailable(
+            f"The event is in the log, but '{self.ack}' was not reached within {ack_waits.WAIT_MS // 1000} s ({reached} of {wanted} replicas). Publishing the event again with the same id is safe.",
+            retry_after_s=5,
+        )
 
 
-def _connected(info: Any) -> int:
-    """Return how many replicas are connected, from INFO's answer."""
-    if isinstance(info, RedisError):
-        raise info
-    found = _CONNECTED.search(info)
-    return int(found[1]) if found else 0
+def _is_no_log(answer: Any) -> bool:
+    return isinstance(answer, RedisError) and str(answer).startswith("NOLOG")
 
 
 def _count(

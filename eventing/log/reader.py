@@ -17,6 +17,7 @@ from eventing.core.events.history import HistoryBounds
 from eventing.core.events.lineage import Lineage
 from eventing.core.events.positions import LogState
 from eventing.log import control, scripts
+from eventing.log.ack_waits import DurableCalls, Level
 from eventing.log.scripts import LogRun, NoLog
 from eventing.store import keys
 from eventing.store.bulk_connection import Command
@@ -74,11 +75,13 @@ class LogReader:
         self._wanted: dict[str, asyncio.Future[LogState]] = {}
         self._asking: asyncio.Task[None] | None = None
         self._bulk = bulk_of(client)
+        self._durable = DurableCalls(client)
         self._bulk_turn = asyncio.Lock()
 
     def close(self) -> None:
-        """Close the reader's own connection."""
+        """Close the reader's own connections."""
         self._bulk.close()
+        self._durable.close()
 
     async def _call(self, script: Script, args: list[Any]) -> Any:
         script = form_for(self._client, script)
@@ -273,7 +276,7 @@ class LogReader:
         return [answer is not None and control.verdict(answer)[0] == "ok" for answer in answers]
 
     async def acknowledge_all(
-        self, rp: str, subscription: str, cursors: Sequence[Cursor]
+        self, rp: str, subscription: str, cursors: Sequence[Cursor], level: Level | None = None
     ) -> list[Cursor | InvalidCursor]:
         """Move the subscription's cursor to the greatest of `cursors` that the log has.
 
@@ -283,7 +286,10 @@ class LogReader:
         Returns:
             For each cursor the position now held, or the refusal.
 
-        Raises NoLog, and Unavailable for a log that is remade repeatedly.
+        Args:
+            level: at one with replicas, these hold the position before it is returned. None: the server's own durability.
+
+        Raises NoLog, Unavailable for a log that is remade repeatedly, and AckUnavailable.
         """
         if any(cursor.epoch != cursors[-1].epoch for cursor in cursors):
             lineage = await self.lineage(rp)
@@ -296,7 +302,10 @@ class LogReader:
                 break
             place = Cursor(epoch, max(offsets))
             args = control.acknowledge_args(rp, subscription, place, fenced=self._fenced)
-            answer = await self._call(scripts.ACKNOWLEDGE, args)
+            if level is None or not level.ack.waits_for_replicas:
+                answer = await self._call(scripts.ACKNOWLEDGE, args)
+            else:
+                answer = await self._durable.call(scripts.ACKNOWLEDGE, rp, args, level)
             verdict, value = control.verdict(answer)
             if verdict == "epoch":
                 epoch, last = value, OFFSET_MAX

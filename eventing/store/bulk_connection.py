@@ -103,10 +103,11 @@ class BulkConnection:
         if self._connection is None:
             raise ConnectionError("the connection is closed")
         writer: asyncio.StreamWriter = self._connection._writer
+        packed = [_pack(tuple(command)) for command in commands]
         try:
-            writer.writelines([_pack(tuple(command)) for command in commands])
+            writer.writelines(packed)
             await writer.drain()
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # uvloop's transports raise RuntimeError where they are closed
             raise ConnectionError(str(error)) from error
 
     async def replies(self, count: int, timeout_s: float) -> list[Any]:

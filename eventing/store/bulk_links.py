@@ -16,10 +16,9 @@ from redis.exceptions import ConnectionError, RedisError, TimeoutError
 from eventing.core.data_plane import Place
 from eventing.store.bulk_connection import BulkConnection, Command
 from eventing.store.plane import Plane, is_of_topology
-from eventing.store.routed_async import RoutedAsyncRedis, known, look_again
+from eventing.store.routed_async import SILENT_S, RoutedAsyncRedis, known, look_again
 from eventing.store.spreading import Batch, Spreading
 
-SILENT_S = 1.0  # seconds without an answer after which it is looked whether the server is still a primary
 WAITS = ("WAIT", "WAITAOF")
 
 

@@ -52,6 +52,11 @@ class Durability:
         """True if the server provides the acknowledgement level `stored`."""
         return self.always or self.waitaof
 
+    @property
+    def is_short(self) -> bool:
+        """True if a replica is away."""
+        return self.replicas < self.replicas_known
+
 
 def sync_client(url: str) -> redis.Redis:
     """Make a synchronous client with retries, for callers outside the hot path."""
@@ -183,5 +188,10 @@ class CountedAsyncRetry(AsyncRetry):
                 if isinstance(error, RedisError):
                     metrics.REDIS_FAILURES.inc()
                 raise
+            except RuntimeError as error:
+                if "closed" not in str(error):
+                    raise
+                metrics.REDIS_FAILURES.inc()  # uvloop: the server closed the connection before something was sent
+                raise redis.ConnectionError(str(error)) from error
 
         return await super().call_with_retry(counted, *how, **hows)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import redis.asyncio
 from redis.asyncio.client import Pipeline
-from redis.exceptions import RedisError
+from redis.exceptions import ConnectionError, RedisError
 
 from eventing.core.data_plane import Place
 from eventing.store.plane import Plane, is_of_topology, require_one_slot
 from eventing.store.routed import AT_ALL, Queued
 from eventing.store.spreading import RETRY_S, Batch, Spreading
 
-Send = Callable[[redis.asyncio.Redis, Batch], Awaitable[list[Any]]]
+SILENT_S = 1.0  # seconds without an answer after which it is looked whether the server is still a primary
+Send = Callable[[redis.asyncio.Redis, Batch], Coroutine[Any, Any, list[Any]]]
 
 
 class RoutedAsyncRedis(redis.asyncio.Redis):
@@ -109,7 +110,8 @@ class RoutedAsyncRedis(redis.asyncio.Redis):
         while True:
             batches = work.batches()
             outcomes = await asyncio.gather(
-                *(send(self.node(batch.place), batch) for batch in batches), return_exceptions=True
+                *(self._unless_replaced(batch.place, send(self.node(batch.place), batch)) for batch in batches),
+                return_exceptions=True,
             )
             for batch, outcome in zip(batches, outcomes, strict=True):
                 if isinstance(outcome, BaseException) and not isinstance(outcome, Exception):
@@ -120,6 +122,19 @@ class RoutedAsyncRedis(redis.asyncio.Redis):
                 return work.result()
             await asyncio.sleep(pause_s)
             await look_again(self.plane, work.began)
+
+    async def _unless_replaced(self, place: Place, sending: Coroutine[Any, Any, list[Any]]) -> list[Any]:
+        """Return a server's answers. Raises ConnectionError once it has not answered for a while and is no primary any more: it holds
+        its connections, but may be stopped for long."""
+        task = asyncio.ensure_future(sending)
+        try:
+            while not (await asyncio.wait({task}, timeout=SILENT_S))[0]:
+                self.plane.refresh(SILENT_S)
+                if all(primary.place != place for primary in self.plane.primaries()):
+                    raise ConnectionError(f"{place.name} does not answer, and another server has taken its place")
+            return task.result()
+        finally:
+            task.cancel()
 
 
 class RoutedAsyncPipeline(Pipeline):

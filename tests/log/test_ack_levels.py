@@ -9,7 +9,7 @@ import pytest
 
 from demo.harness.servers import free_port, wait_for
 from eventing.core.errors import AckUnavailable
-from eventing.log import appender as appender_module
+from eventing.log import ack_waits
 from eventing.log.scripts import Appended
 from eventing.store import keys
 from tests.log.harness import Harness, calls_of, descriptor, make_event
@@ -97,7 +97,7 @@ async def test_replicated_without_a_replica_says_so_and_publishing_again_is_safe
     make_harness: MakeHarness,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(appender_module, "WAIT_MS", 200)
+    monkeypatch.setattr(ack_waits, "WAIT_MS", 200)
     process, port = primary
     harness = await make_harness(process, None)
     rp = descriptor(ack="replicated:1")
@@ -115,7 +115,7 @@ async def test_repeating_an_event_does_not_pretend_that_a_stalled_replica_has_it
     make_harness: MakeHarness,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(appender_module, "WAIT_MS", 300)
+    monkeypatch.setattr(ack_waits, "WAIT_MS", 300)
     process, port = primary
     replica = await asyncio.to_thread(follow, new_redis, port)
     harness = await make_harness(process, None)
@@ -136,7 +136,7 @@ async def test_a_level_that_cannot_be_given_does_not_hold_up_the_others(
     make_harness: MakeHarness,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(appender_module, "WAIT_MS", 500)
+    monkeypatch.setattr(ack_waits, "WAIT_MS", 500)
     harness = await make_harness(primary[0], None)
     waiting = asyncio.create_task(harness.appender.append_and_wait(descriptor(ack="replicated:1"), [make_event("a")]))
     for _ in range(5):

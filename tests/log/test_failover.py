@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ import pytest
 
 from demo.harness.servers import wait_for
 from eventing.core.errors import AckUnavailable, ApplicationError
+from eventing.core.events.ack_level import Ack
 from eventing.core.events.cursors import Cursor
 from eventing.core.events.lineage import Rewound, root_epoch
 from eventing.core.events.positions import OffsetGap
 from eventing.gateway.delivery.start_positions import start_of
-from eventing.log import appender as appender_module
+from eventing.log import ack_waits
+from eventing.log.ack_waits import Level
 from eventing.log.scripts import Appended, parse_notification
 from eventing.store import keys
 from eventing.store.connection import async_client
@@ -35,7 +38,7 @@ async def make_servers(
     new_redis: Callable[..., RedisProcess], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[MakeServers]:
     """Makes servers and an appender on the primary: `make_servers(replicas=2)`."""
-    monkeypatch.setattr(appender_module, "WAIT_MS", 1500)
+    monkeypatch.setattr(ack_waits, "WAIT_MS", 1500)
     made: list[Harness] = []
 
     async def make(replicas: int = 1, known: int = 0) -> tuple[Servers, Harness]:
@@ -272,3 +275,44 @@ async def test_a_stalled_primary_acknowledges_at_stored_what_is_lost(make_server
     assert isinstance(outcome, Appended)
     await asyncio.to_thread(servers.follow, stalled)
     assert await asyncio.to_thread(read_at, servers.primary, rp) == bodies("1"), "it is lost"
+
+
+@pytest.mark.parametrize("level", ["replicated:all", "replicated:1"])
+async def test_an_acknowledgement_of_a_subscription_is_answered_when_replicas_hold_it(
+    make_servers: MakeServers, level: str
+) -> None:
+    servers, harness = await make_servers()
+    rp = descriptor().id
+    (outcome,) = await publish(harness, rp, level, "1")
+    acked = Cursor(outcome.epoch, 1)
+    at_level = Level(Ack.parse(level), await harness.durability())
+    (replica,) = servers.replicas
+    replica.pause(True)
+    with pytest.raises(AckUnavailable):
+        await harness.reader.acknowledge_all(rp, "sub", [acked], at_level)
+    replica.pause(False)
+    assert await harness.reader.acknowledge_all(rp, "sub", [acked], at_level) == [acked]
+    servers.primary.kill()
+    await asyncio.to_thread(servers.promote, replica)
+    held = await harness.reader.subscription_cursor(rp, "sub")
+    assert held == acked, "the promoted server has it"
+
+
+async def test_a_subscription_acknowledges_at_replicated_all_only_while_every_known_replica_is_there(
+    make_servers: MakeServers,
+) -> None:
+    servers, harness = await make_servers(replicas=1, known=2)
+    rp = descriptor().id
+    (outcome,) = await publish(harness, rp, "stored", "1")
+    at_level = Level(Ack.parse("replicated:all"), await harness.durability())
+    with pytest.raises(AckUnavailable, match="1 of 2"):
+        await harness.reader.acknowledge_all(rp, "sub", [Cursor(outcome.epoch, 1)], at_level)
+    found = await harness.durability()
+    new = await asyncio.to_thread(servers.add_replica)
+    stale = Level(Ack.parse("replicated:all"), replace(found, replicas_known=1))  # as it was counted before
+    servers.replicas[0].pause(True)
+    with pytest.raises(AckUnavailable, match="1 of 2"):
+        await harness.reader.acknowledge_all(rp, "sub", [Cursor(outcome.epoch, 1)], stale)
+    servers.replicas[0].pause(False)
+    assert await harness.reader.acknowledge_all(rp, "sub", [Cursor(outcome.epoch, 1)], stale)
+    new.kill()

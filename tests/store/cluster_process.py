@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ class Node:
     """One server on a port of its own; made running."""
 
     def __init__(self, folder: Path, **options: str | int) -> None:
-        self.folder, self.port, self._bus = folder, free_port(), free_port()
+        self.folder, self.port, self.bus = folder, free_port(), free_port()
         folder.mkdir(parents=True)
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
@@ -53,7 +54,7 @@ class Node:
             "appendonly": "yes",
             "appendfsync": "always",
             "cluster-enabled": "yes",
-            "cluster-port": self._bus,
+            "cluster-port": self.bus,
             "cluster-node-timeout": NODE_TIMEOUT_MS,
             "repl-diskless-sync-delay": 0,
         }
@@ -71,6 +72,11 @@ class Node:
                 return False
 
         wait_for(is_up, about="the server answers")
+
+    @property
+    def reached_at(self) -> tuple[int, int]:
+        """The ports, for commands and of the cluster bus, at which the other servers and clients reach it."""
+        return self.port, self.bus
 
     def ask(self, *command: Any) -> Any:
         """Send one command."""
@@ -95,16 +101,24 @@ class ClusterProcesses:
 
     Args:
         replicas: of each primary.
+        new_node: makes a server of a folder and options, running.
     """
 
-    def __init__(self, folder: Path, primaries: int = 3, replicas: int = 0, **options: str | int) -> None:
-        self.nodes = [Node(folder / f"node{number}", **options) for number in range(primaries * (1 + replicas))]
+    def __init__(
+        self,
+        folder: Path,
+        primaries: int = 3,
+        replicas: int = 0,
+        new_node: Callable[..., Node] = Node,
+        **options: str | int,
+    ) -> None:
+        self.nodes = [new_node(folder / f"node{number}", **options) for number in range(primaries * (1 + replicas))]
         self.primaries = self.nodes[:primaries]
         for number, node in enumerate(self.primaries):
             node.ask("CLUSTER", "ADDSLOTSRANGE", SLOTS * number // primaries, SLOTS * (number + 1) // primaries - 1)
             node.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
         for node in self.nodes[1:]:
-            node.ask("CLUSTER", "MEET", "127.0.0.1", self.nodes[0].port, self.nodes[0]._bus)
+            node.ask("CLUSTER", "MEET", "127.0.0.1", *self.nodes[0].reached_at)
         wait_for(lambda: all(self._knows_all(node) for node in self.nodes), about="the nodes know each other")
         self.replica_of: dict[Node, Node] = {}
         for number, node in enumerate(self.nodes[primaries:]):
@@ -136,7 +150,7 @@ class ClusterProcesses:
 
     @property
     def url(self) -> str:
-        return "redis+cluster://" + ",".join(f"127.0.0.1:{node.port}" for node in self.nodes[:3])
+        return "redis+cluster://" + ",".join(f"127.0.0.1:{node.reached_at[0]}" for node in self.nodes[:3])
 
     def client(self) -> redis.Redis:
         """A client; the caller closes it."""

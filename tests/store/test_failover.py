@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -11,11 +12,14 @@ from typing import Any
 import pytest
 
 from demo.harness.servers import eventually
+from eventing.core.events.cursors import Cursor
+from eventing.log.ack_waits import Level
 from eventing.log.reader import LogReader
 from eventing.log.routed_notifications import notification_channels
 from eventing.log.scripts import Appended
-from eventing.store import keys
+from eventing.store import connection, keys
 from eventing.store.connection import async_client
+from eventing.store.routed_async import RoutedAsyncRedis
 from tests.log.harness import ALWAYS, BOUNDS, NEW_RP, Harness, descriptor, make_event
 from tests.store.cluster_process import ClusterProcesses, Node
 
@@ -180,3 +184,51 @@ async def test_a_slot_that_moves_to_another_shard_keeps_its_events_in_order(
 
 def moved(source: Node, target: Node, first: int, last: int) -> None:
     source.ask("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", first, last, "NODE", target.ask("CLUSTER", "MYID"))
+
+
+async def test_reads_leave_a_primary_that_hangs_when_its_replica_is_promoted(
+    cluster: ClusterProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds its connections: without a look at the topology the answer would be waited for until its bound."""
+    monkeypatch.setattr(connection, "ANSWER_TIMEOUT_S", 250)
+    client = async_client(cluster.url)
+    assert isinstance(client, RoutedAsyncRedis)
+    client._retry_s = 100  # how long the promotion takes is the machine's affair
+    names = [str(number) for number in range(20)]
+    try:
+        for name in names:
+            await client.set(name, name)
+        cluster.primaries[1].pause(True)
+        async with asyncio.timeout(120):
+            await asyncio.gather(
+                *(client.get(name) for name in names), client.pipeline(transaction=False).get("1").execute()
+            )
+    finally:
+        cluster.primaries[1].pause(False)
+        await client.aclose()
+
+
+@pytest.fixture
+def one_primary(tmp_path: Path) -> Iterator[ClusterProcesses]:
+    """One primary with two replicas."""
+    made = ClusterProcesses(tmp_path, primaries=1, replicas=2)
+    yield made
+    made.kill()
+
+
+async def test_replicas_of_a_cluster_that_connect_since_they_were_counted_are_waited_for(
+    one_primary: ClusterProcesses,
+) -> None:
+    client = async_client(one_primary.url)
+    counted_one = replace(ALWAYS, replicas=1, replicas_known=1)
+    harness = Harness(client, counted_one, fenced=True)
+    try:
+        at = descriptor(ack="replicated:all")
+        stored = await harness.appender.append_and_wait(at, [make_event("1"), make_event("2")])
+        assert (stored.offsets, stored.duplicates) == ([1, 2], [False, False])
+        acked = Cursor(stored.epoch, 2)
+        assert await harness.reader.acknowledge_all(at.id, "sub", [acked], Level(at.ack, counted_one)) == [acked]
+    finally:
+        await harness.appender.close()
+        harness.reader.close()
+        await client.aclose()

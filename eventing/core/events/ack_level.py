@@ -35,6 +35,11 @@ class Ack:
             raise InvalidRequest(f"ack is accepted, stored, {ALL} or replicated:n with n from 1 to {REPLICAS_MAX}.")
         return cls(text != "accepted", int(match[1] or 0), text == ALL)
 
+    @property
+    def waits_for_replicas(self) -> bool:
+        """True at the levels with replicas."""
+        return self.all or self.replicas > 0
+
     def __str__(self) -> str:
         if self.all:
             return ALL

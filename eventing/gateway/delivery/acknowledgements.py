@@ -3,7 +3,8 @@
 Life of an acknowledgement: `add` appends it to the subscription's waiting list -> the subscription's one task takes the
 whole list -> reads the subscription again, so that its end, a revoked token and a changed policy take effect -> stores
 the join of all the cursors in one round trip -> answers each with the stored position, or with the reason of its
-refusal. Acknowledgements received meanwhile wait for the next round. An acknowledgement is on disk when it is answered.
+refusal. Acknowledgements received meanwhile wait for the next round. An acknowledgement is on disk when it is answered, and
+at an RP with a level with replicas these hold it: a failover takes back neither the events nor what was acknowledged.
 
 The join is the greatest offset for cursors of this log. Cursors of other replicas are vectors, of which neither need be
 greater: they are merged feed by feed.
@@ -26,6 +27,7 @@ from eventing.core.errors import (
     Unauthenticated,
     Unavailable,
 )
+from eventing.core.events.ack_level import Ack
 from eventing.core.events.cursors import VECTOR_FEEDS_MAX, Cursor
 from eventing.core.events.positions import believed
 from eventing.core.events.vectors import Vector, merged_within
@@ -33,11 +35,12 @@ from eventing.core.principals import Principal
 from eventing.gateway.admission.access import Descriptors, require
 from eventing.gateway.delivery.shared_subscriptions import acknowledged_at, require_delivery
 from eventing.gateway.delivery.start_positions import own_feed
+from eventing.log.ack_waits import Level
 from eventing.log.reader import LogReader
 from eventing.log.scripts import NoLog
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.store.cancellation import cancel_and_wait
-from eventing.store.connection import AsyncRedis
+from eventing.store.connection import AsyncRedis, Durability
 from eventing.store.errors import RedisError
 from eventing.subscriptions.selectors.subscriptions import SubscriptionState
 
@@ -97,6 +100,7 @@ class Acknowledgements:
         view: reads a subscription by its id. Raises NotFound, Gone, Unavailable.
         clock: Unix seconds.
         on_used: called after acknowledgements of a subscription were stored.
+        durability: durability that this Redis provides.
     """
 
     def __init__(
@@ -107,6 +111,7 @@ class Acknowledgements:
         view: Callable[[str], Awaitable[SubscriptionState]],
         clock: Callable[[], float],
         on_used: Callable[[SubscriptionState], None],
+        durability: Callable[[], Awaitable[Durability]],
     ) -> None:
         self._client = client
         self._reader = reader
@@ -114,6 +119,7 @@ class Acknowledgements:
         self._view = view
         self._clock = clock
         self._on_used = on_used
+        self._durability = durability
         self._waiting: dict[str, list[PendingAcknowledgement]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
@@ -172,17 +178,20 @@ class Acknowledgements:
         if not waiting:
             return
         await require_delivery(self._client, view, self._clock())
-        outcomes = await self._store(view, [one.cursor for one in waiting])
+        outcomes = await self._store(view, descriptor.ack, [one.cursor for one in waiting])
         if any(isinstance(outcome, Cursor) for outcome in outcomes):
             self._on_used(view)
         for one, outcome in zip(waiting, outcomes, strict=True):
             one.answer(outcome if isinstance(outcome, ApplicationError) else Acknowledged(view.rp, outcome))
 
-    async def _store(self, view: SubscriptionState, cursors: Sequence[Cursor]) -> list[Cursor | InvalidCursor]:
-        """Store the join of these cursors. Raises InvalidCursor or Unavailable if none can be stored."""
+    async def _store(
+        self, view: SubscriptionState, ack: Ack, cursors: Sequence[Cursor]
+    ) -> list[Cursor | InvalidCursor]:
+        """Store the join of these cursors. Raises InvalidCursor, Unavailable or AckUnavailable if none can be stored."""
         try:
             places = await self._places_here(view.rp, cursors)
-            outcomes = await self._reader.acknowledge_all(view.rp, view.id, places)
+            level = Level(ack, await self._durability()) if ack.waits_for_replicas else None
+            outcomes = await self._reader.acknowledge_all(view.rp, view.id, places, level)
             held = next((outcome for outcome in outcomes if isinstance(outcome, Cursor)), None)
             if held is None or not view.keeper:
                 return outcomes
