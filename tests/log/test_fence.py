@@ -141,6 +141,34 @@ async def test_a_reader_finds_out_before_anything_is_written(fenced: Log, reader
     assert start.epoch != was
 
 
+async def test_the_log_learns_an_epoch_that_its_server_does_not_know(fenced: Log, reader: LogReader) -> None:
+    was = fenced.read().state.epoch
+    await reader.lineage_learn(fenced.rp, "anotherone", "undone", 3)
+    assert fenced.lineage().ends == {}, "the log has another epoch by now"
+    await reader.lineage_learn(fenced.rp, was, "undone", 3)
+    await reader.lineage_learn(fenced.rp, was, "undone", 2)
+    assert fenced.lineage() == Lineage(was, {"undone": 3})
+    start = await start_of(reader, fenced.rp, Cursor("undone", 4), await reader.state(fenced.rp))
+    assert start.gap == OffsetGap(was, 4, 3, rewound=Rewound("undone", 4, 4))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "shared"),
+    [
+        ({"a": 5}, {"a": 3}, 3),
+        ({"a": 3}, {"a": 5}, 3),
+        ({"a": 3, "b": 9}, {"a": 5, "c": 8}, 3),
+        ({"a": 3, "b": 9}, {"a": 3, "b": 7}, 7),
+        ({"a": 3}, {"b": 3}, None),
+        ({}, {"a": 3}, None),
+    ],
+)
+def test_two_histories_are_the_same_up_to_the_end_of_their_last_common_epoch(
+    ours: dict[str, int], theirs: dict[str, int], shared: int | None
+) -> None:
+    assert Lineage("z", ours).shared_with(theirs) == shared
+
+
 def test_only_so_many_epochs_are_remembered(fenced: Log) -> None:
     epochs = [fenced.read().state.epoch]
     for number in range(70):
