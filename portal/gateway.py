@@ -211,8 +211,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     raise_file_limit()
     sockets = None if options.fd is None else [socket.socket(fileno=options.fd)]
     server = GatewayServer(uvicorn_config())
-    signal.signal(signal.SIGHUP, server.handle_exit)
-    with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises the signal again when it has stopped
+    for number in (signal.SIGTERM, signal.SIGHUP):  # uvicorn raises the signal again when it has stopped
+        signal.signal(number, server.handle_exit)
+    with contextlib.suppress(KeyboardInterrupt):
         server.run(sockets=sockets)
     tracing.stop()
 

@@ -95,15 +95,7 @@ def _container() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An embedded Redis as `make run` starts it, at the place where the code under test looks for it; with
-    HERALD_TEST_PLANE=cluster a cluster of three primaries."""
-    if os.environ.get("HERALD_TEST_PLANE") == "cluster":
-        cluster = ClusterProcesses(tmp_path_factory.mktemp("cluster"))
-        before = settings.HERALD
-        settings.HERALD = replace(before, redis_url=cluster.url)
-        yield cluster.url
-        settings.HERALD = before
-        cluster.kill()
-        return
+    HERALD_TEST_PLANE=cluster it is the broker, and a cluster of three primaries the data plane."""
     folder = config().data_path
     (folder / "redis").mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen(
@@ -112,10 +104,18 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         preexec_fn=death_signal(signal.SIGTERM),
     )
     client = redis_server.connect(config())
+    cluster: ClusterProcesses | None = None
+    before = settings.HERALD
     try:
         wait_for(lambda: redis_server.is_up(client), about="Redis answers")
+        if os.environ.get("HERALD_TEST_PLANE") == "cluster":
+            cluster = ClusterProcesses(tmp_path_factory.mktemp("cluster"))
+            settings.HERALD = replace(before, redis_url=cluster.url, broker_url=before.effective_redis_url)
         yield config().effective_redis_url
     finally:
+        settings.HERALD = before
+        if cluster is not None:
+            cluster.kill()
         client.close()
         process.terminate()
         process.wait(10)

@@ -205,6 +205,10 @@ class LogReader:
         """Return the epochs of the log. One that another server wrote last is continued in a new epoch first. Raises NoLog."""
         return scripts.lineage(await self._call(scripts.LINEAGE, scripts.lineage_args(rp, self._fenced)))
 
+    async def lineage_learn(self, rp: str, present: str, epoch: str, last: int) -> None:
+        """Have the log, whose epoch is `present`, continue up to `last` an epoch that its server does not know. Raises NoLog."""
+        await self._call(scripts.LINEAGE_LEARN, scripts.lineage_learn_args(rp, present, epoch, last))
+
     async def heads(self, rps: list[str]) -> list[ReadableEnd | None]:
         """Return how far readers may have several logs, in one round trip; None where there is no log."""
         answers = await self.ask([("HMGET", keys.meta_key(rp), "e", "n", "p", "h") for rp in rps])

@@ -69,6 +69,7 @@ OFFSET_AT = _script("offset_at")
 NEWEST_SEAL = script_read(_FOLDER, "newest_seal")
 # Of servers that replicas replace (lineage.py), and of events that wait for replicas (appender.py).
 LINEAGE = _script("lineage", "lineages", "fence")
+LINEAGE_LEARN = _script("lineage_learn", "lineages")
 REVEAL = _script("reveal", "vectors")
 # Of backups (backup.py) and of what is restored from them (lineage.py).
 BACKUP_LOG = _script("backup_log")
@@ -197,6 +198,11 @@ def replication_asked(rp: str) -> tuple[Any, ...]:
 def lineage_args(rp: str, fenced: bool) -> list[Any]:
     """Make key count, key and argument of LINEAGE."""
     return [1, keys.meta_key(rp), fence(fenced)]
+
+
+def lineage_learn_args(rp: str, present: str, epoch: str, last: int) -> list[Any]:
+    """Make key count, key and arguments of LINEAGE_LEARN."""
+    return [1, keys.meta_key(rp), present, epoch, last]
 
 
 def lineage(answer: list[Any]) -> Lineage:

@@ -112,15 +112,19 @@ class RoutedRedis(redis.Redis):
     def _transaction(self, commands: Sequence[Queued]) -> list[Any]:
         key = require_one_slot([args for args, _ in commands])
 
-        def send(node: redis.Redis, _: Batch) -> list[Any]:
+        def send(node: redis.Redis, batch: Batch) -> list[Any]:
             pipeline = node.pipeline(transaction=True)
-            pipeline.command_stack = [(args, dict(options)) for args, options in commands]
             try:
+                if batch.asking:  # holds for the whole transaction on this connection
+                    pipeline.immediate_execute_command("ASKING")  # type: ignore[no-untyped-call]
+                pipeline.command_stack = [(args, dict(options)) for args, options in commands]
                 return [pipeline.execute(raise_on_error=False)]
             except RedisError as error:
                 if is_of_topology(error):
                     return [error]
                 raise
+            finally:
+                pipeline.reset()  # type: ignore[no-untyped-call]
 
         (answer,) = self.spread([("EXEC", key)], send)
         if isinstance(answer, Exception):

@@ -89,15 +89,19 @@ class RoutedAsyncRedis(redis.asyncio.Redis):
     async def _transaction(self, commands: Sequence[Queued]) -> list[Any]:
         key = require_one_slot([args for args, _ in commands])
 
-        async def send(node: redis.asyncio.Redis, _: Batch) -> list[Any]:
+        async def send(node: redis.asyncio.Redis, batch: Batch) -> list[Any]:
             pipeline = node.pipeline(transaction=True)
-            pipeline.command_stack = [(args, dict(options)) for args, options in commands]
             try:
+                if batch.asking:  # holds for the whole transaction on this connection
+                    await pipeline.immediate_execute_command("ASKING")
+                pipeline.command_stack = [(args, dict(options)) for args, options in commands]
                 return [await pipeline.execute(raise_on_error=False)]
             except RedisError as error:
                 if is_of_topology(error):
                     return [error]
                 raise
+            finally:
+                await pipeline.reset()
 
         (answer,) = await self._spread([("EXEC", key)], send)
         if isinstance(answer, Exception):

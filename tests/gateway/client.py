@@ -112,9 +112,13 @@ class Client:
         return await asyncio.wait_for(self.frames.get(), within_s)
 
     async def events(self, count: int, within_s: float = ANSWER_WITHIN_S) -> list[dict[str, Any]]:
-        """The next `count` frames, which must be events."""
+        """The next `count` frames, which must be events. Where servers are fenced, a restarted one continues logs in a new epoch."""
+        frames: list[dict[str, Any]] = []
         async with asyncio.timeout(within_s):
-            frames = [await self.frames.get() for _ in range(count)]
+            while len(frames) < count:
+                frame = await self.frames.get()
+                if frame["op"] != "continued" or self._live_gateway.cluster is None:
+                    frames.append(frame)
         assert all(frame["op"] == "event" for frame in frames), frames
         return frames
 
@@ -210,5 +214,8 @@ class ResumingReader:
         elif frame["op"] == "error":
             assert "retry_after_s" in frame, frame  # may only be one that passes
             raise ConnectionResetError
+        elif frame["op"] == "continued":
+            assert frame["offset"] == self.offset, frame
+            self.cursor = frame["cursor"]
         else:
             assert frame["op"] == "closing", frame

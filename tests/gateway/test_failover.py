@@ -10,6 +10,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,87 @@ def acknowledged(edge: Edge, subscription: str, cursor: str) -> str:
     answer: httpx.Response = edge.admin.post(f"/api/v1/subscriptions/{subscription}/ack", json={"cursor": cursor})
     assert answer.status_code == 200, answer.text
     return str(answer.json()["cursor"])
+
+
+@pytest.fixture
+def of_two(servers: Servers) -> Servers:
+    """A second replica besides."""
+    servers.replicas.append(servers.add_replica())
+    return servers
+
+
+async def _promoted(edge: Edge, servers: Servers, replica: RedisProcess) -> None:
+    """The primary is lost, and this replica takes its place."""
+    servers.primary.kill()
+    await asyncio.to_thread(servers.promote, replica)
+
+
+async def test_a_second_promotion_that_undoes_the_first_is_told_to_those_who_read_in_between(
+    of_two: Servers, edge: Edge
+) -> None:
+    """The replica that is promoted second never followed the first: it does not know the epoch in between."""
+    rp, (first, second) = edge.create_rp(), of_two.replicas
+    subscription = edge.admin.post(f"/api/v1/rps/{rp}/subscriptions", json={"from": "earliest"}).json()["id"]
+    edge.publish(rp, 3, prefix="kept")
+    await asyncio.to_thread(of_two.in_step)
+    await asyncio.to_thread(of_two.cut, second)
+    edge.publish(rp, 2, prefix="first")
+    was = pulled(edge, rp)["epoch"]
+    async with Client(edge) as ahead, Client(edge) as behind:
+        await ahead.ok("subscribe", rp=rp, begin="earliest")
+        assert [frame["offset"] for frame in await ahead.events(5)] == [1, 2, 3, 4, 5]
+        of_two.replicas = [first]
+        await asyncio.to_thread(of_two.in_step)
+        await _promoted(edge, of_two, first)
+        await asyncio.to_thread(edge.publish, rp, 2, prefix="between")
+        told = await ahead.frame()
+        between = told["epoch"]
+        assert (told["op"], told["previous"]) == ("continued", {"epoch": was, "to": 5})
+        assert [frame["offset"] for frame in await ahead.events(2)] == [6, 7]
+        assert await asyncio.to_thread(acknowledged, edge, subscription, f"{between}:7") == f"{between}:7"
+        await _promoted(edge, of_two, second)
+        told = await ahead.frame()
+        now = told["epoch"]
+        assert len({was, between, now}) == 3
+        withdrawn = {"epoch": between, "from": 4, "to": 7}
+        assert told == {"op": "gap", "rp": rp, "epoch": now, "from": 4, "to": 3, "rewound": withdrawn}
+        await asyncio.to_thread(edge.publish, rp, 2, prefix="new")
+        assert [frame["cursor"] for frame in await ahead.events(2)] == [f"{now}:4", f"{now}:5"]
+        await ahead.quiet()
+
+        answer = await behind.ok("subscribe", rp=rp, begin=f"{between}:2")
+        assert (answer["epoch"], answer["recovered"]) == (now, True)
+        assert [frame["event"]["id"] for frame in await behind.events(3)] == ["kept-3", "new-1", "new-2"]
+    beyond = await asyncio.to_thread(pulled, edge, rp, after=f"{between}:6")
+    assert (ids(beyond), beyond["recovered"]) == (["new-1", "new-2"], False)
+    assert beyond["gap"]["rewound"] == {"epoch": between, "from": 4, "to": 6}
+    again = await asyncio.to_thread(acknowledged, edge, subscription, f"{between}:7")
+    assert again == f"{now}:3", "the promoted server does not know what was acknowledged at the other one"
+    durable = await asyncio.to_thread(edge.admin.get, f"/api/v1/subscriptions/{subscription}/events")
+    assert ids(durable.json()) == ["new-1", "new-2"]
+
+
+async def test_a_reader_that_came_between_two_promotions_goes_on_if_it_has_nothing_that_was_withdrawn(
+    of_two: Servers, edge: Edge
+) -> None:
+    """The gateway's own knowledge of the epoch in between is of when the reader came."""
+    rp, (first, second) = edge.create_rp(), of_two.replicas
+    edge.publish(rp, 3)
+    await asyncio.to_thread(of_two.in_step)
+    await asyncio.to_thread(of_two.cut, second)
+    of_two.replicas = [first]
+    await _promoted(edge, of_two, first)
+    publish = partial(edge.publish, rp, 1, prefix="between")
+    await asyncio.to_thread(publish)
+    async with Client(edge) as client:
+        between = (await client.ok("subscribe", rp=rp, begin="earliest"))["epoch"]
+        await client.events(4)
+        await _promoted(edge, of_two, second)
+        told = await client.frame()
+        assert told["rewound"] == {"epoch": between, "from": 4, "to": 4}
+        page = await asyncio.to_thread(pulled, edge, rp, after=f"{between}:3")
+        assert (ids(page), page["recovered"]) == ([], True)
+        await client.quiet()
 
 
 async def test_nobody_is_told_anything_where_nothing_was_lost(edge: Edge, servers: Servers) -> None:

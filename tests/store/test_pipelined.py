@@ -9,6 +9,8 @@ from redis.exceptions import NoScriptError, ResponseError
 from eventing.conf import config
 from eventing.store.client import client as own_client
 from eventing.store.client import evalsha_all, run_script_all, script_of
+from eventing.store.connection import sync_client
+from tests.store.homes import home_of, others_disconnected
 
 COUNT = script_of(
     "if ARGV[1] == 'no' then return redis.error_reply('NO it is refused') end return redis.call('INCR', KEYS[1])"
@@ -46,17 +48,16 @@ def test_more_than_the_sockets_hold_goes_both_ways(client: redis.Redis) -> None:
 def test_a_connection_that_was_lost_is_made_anew(client: redis.Redis) -> None:
     client.script_load(COUNT.text)
     assert evalsha_all(client, COUNT.sha, [[1, "a", ""]]) == [1]
-    with redis.Redis.from_url(str(config().effective_redis_url)) as other:
-        for one in client.client_list(_type="normal"):
-            if one["id"] != str(other.client_id()):
-                other.client_kill_filter(_id=one["id"])
+    with sync_client(config().effective_redis_url) as other:
+        others_disconnected(other)
     assert evalsha_all(client, COUNT.sha, [[1, "a", ""]]) == [2]
 
 
 def test_what_ends_the_wait_leaves_no_answers_behind(client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     client.script_load(COUNT.text)
-    connection = client.connection_pool.get_connection()
-    client.connection_pool.release(connection)
+    pool = home_of(client, "a").connection_pool
+    connection = pool.get_connection()
+    pool.release(connection)
     with monkeypatch.context() as interrupted:
         interrupted.setattr(connection, "read_response", _interrupt)
         with pytest.raises(KeyboardInterrupt):

@@ -51,6 +51,14 @@ class Lineage:
             return Cursor(self.epoch, cursor.offset, cursor.vector), None
         return Cursor(self.epoch, end, cursor.vector), Rewound(cursor.epoch, end + 1, cursor.offset)
 
+    def shared_with(self, ends: Mapping[str, int]) -> int | None:
+        """Return the last offset up to which the log has the same events as one that continues the epochs `ends`; None where
+        they have no epoch in common.
+
+        Such a log was held by a server whose history is lost as a whole: its epoch is of no lineage.
+        """
+        return max((min(end, self.ends[epoch]) for epoch, end in ends.items() if epoch in self.ends), default=None)
+
 
 def root_epoch(epoch: str) -> str:
     """Return the epoch of the own feed in a log whose cursors have this epoch: servers continue a log, not the feed."""

@@ -10,7 +10,8 @@ any other is delivered ("repair"). Repair also brings a new channel up to date, 
 down.
 
 The log goes on in another epoch where its end may have been lost (core/events/lineage.py): followers that have nothing
-beyond are told that their epoch continues; the others, which events were withdrawn.
+beyond are told that their epoch continues; the others, which events were withdrawn. A server that was promoted without the
+history of the one before does not know its epoch: the channel does, and has the log learn it.
 
 Where the RP has replicas, the channel holds the version vector at `flushed` (`progress`), and cursors contain it. A
 follower whose vector is ahead, because it read from a replica that is ahead of this one, waits (`wait_for_more`) and is
@@ -29,7 +30,7 @@ from time import time
 from typing import Protocol
 
 from eventing.core.events.cursors import Cursor
-from eventing.core.events.lineage import Lineage, Rewound
+from eventing.core.events.lineage import Lineage, Rewound, root_epoch
 from eventing.core.events.positions import LogState, OffsetGap
 from eventing.core.events.progress import FeedPosition, ReaderProgress, feed_positions
 from eventing.core.events.vectors import Vector, lacking, merged
@@ -105,6 +106,7 @@ class Channel:
     """
 
     __slots__ = (
+        "_earlier",
         "_early",
         "_early_bytes",
         "_ended",
@@ -169,6 +171,7 @@ class Channel:
         self._early: list[tuple[str, int, list[bytes], list[FeedPosition] | None]] = []
         self._early_bytes = 0
         self._ended: Mapping[str, int] = {}  # earlier epochs that the log continues, with their last offsets
+        self._earlier: Mapping[str, int] = {}  # as `_ended`, also those of before the channel began
         self._ended_own = 0  # last sequence of the own feed where the last of them ended
         self._repair: asyncio.Task[LogState] | None = None
 
@@ -259,17 +262,25 @@ class Channel:
             run = await self._reader.read(self.rp, wanted or 1, *(() if wanted else (0, 0)))
             state = run.state
             if state.epoch in self._ended:
-                raise RedisError("A server answered that was replaced by another.")
+                if (await self._reader.lineage(self.rp)).epoch in self._ended:
+                    raise RedisError("A server answered that was replaced by another.")
+                continue  # one that was promoted without the history of the one before
             if wanted and (state.epoch != self.epoch or state.next < wanted):
                 lineage = await self._reader.lineage(self.rp)
                 if lineage.epoch != state.epoch or await self._continue(lineage, state):
                     continue
             if not wanted or state.epoch != self.epoch or state.next < wanted:
+                earlier: Mapping[str, int] = {}
+                if root_epoch(state.epoch) != state.epoch:
+                    lineage = await self._reader.lineage(self.rp)
+                    if lineage.epoch != state.epoch:
+                        continue
+                    earlier = lineage.ends
                 try:
                     vector = await vector_before(self._reader, self.rp, state, state.next) if state.foreign else None
                 except LogChanged:
                     continue
-                self._begin(state, vector)
+                self._begin(state, vector, earlier)
                 return state
             if run.first > wanted:
                 self._lost(wanted, run)
@@ -294,9 +305,15 @@ class Channel:
 
     async def _continue(self, lineage: Lineage, state: LogState) -> bool:
         """Go on in the log's present epoch, if that continues the channel's. Returns False if it does not."""
-        end = lineage.ends.get(self.epoch)
-        if end is None or self.epoch == lineage.epoch:
+        if self.epoch == lineage.epoch:
             return False
+        end = lineage.ends.get(self.epoch)
+        if end is None:
+            end = lineage.shared_with(self._earlier)
+            if end is None:
+                return False
+            await self._reader.lineage_learn(self.rp, lineage.epoch, self.epoch, end)
+            lineage = Lineage(lineage.epoch, {**lineage.ends, self.epoch: end})
         before: Vector = {}
         if self.progress is not None:
             try:
@@ -308,7 +325,8 @@ class Channel:
             del self._pending[kept:], self._feed_positions[kept:]
         self.flush()
         log.warning("The log of %s continues after offset %d in the epoch %s", self.rp, end, lineage.epoch)
-        previous, self.epoch, self._ended = self.epoch, lineage.epoch, lineage.ends
+        previous, self.epoch = self.epoch, lineage.epoch
+        self._ended = self._earlier = lineage.ends
         self.head = FrameHead.of(self.rp, lineage.epoch)
         own = own_feed(lineage.epoch)
         self._ended_own = before.get(own, end)
@@ -342,8 +360,12 @@ class Channel:
             for sink in list(self._live.get(encoding, {}).values()):
                 sink.write(data)
 
-    def _begin(self, state: LogState, vector: Vector | None) -> None:
-        """Start, or start anew, at the end of the log: a new epoch, or a log shorter than seen before."""
+    def _begin(self, state: LogState, vector: Vector | None, earlier: Mapping[str, int]) -> None:
+        """Start, or start anew, at the end of the log: a new epoch, or a log shorter than seen before.
+
+        Args:
+            earlier: epochs that the log continues.
+        """
         had_readers = bool(self.next)
         self.flush()
         if had_readers:
@@ -351,7 +373,7 @@ class Channel:
         followers = self.followers()
         for follower in followers:
             self.leave(follower)
-        self.epoch, self._ended = state.epoch, {}
+        self.epoch, self._ended, self._earlier = state.epoch, {}, earlier
         self.head = FrameHead.of(self.rp, state.epoch)
         self.next = self.flushed = state.next
         self._feed_positions = []
