@@ -2,7 +2,8 @@
 
 Life of an append: `append()` puts the events into the batch queue of their acknowledgement level; the queue's
 one task sends everything that has gathered as one pipeline, and while Redis writes and fsyncs it, the next
-pipeline gathers. So an idle gateway writes at once and a busy one shares each fsync among all connections. When the
+pipeline gathers. So an idle gateway writes at once and a busy one shares each fsync among all connections. Where there is one
+server, a script call appends at many RPs, each for itself; among several servers a call is about one RP. When the
 connection to Redis breaks, the outcome of the pipeline is unknown: it is sent again with the same ids, which the log
 recognises, for up to `RETRY_S`. `done` is called exactly once per append, with the outcome.
 
@@ -16,6 +17,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from itertools import chain
 from time import monotonic
 from typing import Any, Protocol
 
@@ -82,7 +84,8 @@ def _nothing(_: Destination) -> None:
 class _Append:
     """One append: its events in runs, and the known part of its outcome."""
 
-    __slots__ = ("descriptor", "done", "events", "size")
+    __slots__ = ("descriptor", "done", "events", "outcome", "size")
+    outcome: Outcome
 
     def __init__(self, descriptor: Destination, events: Sequence[Event], done: Done) -> None:
         self.descriptor = descriptor
@@ -127,6 +130,7 @@ class Appender:
         self._ids_max = ids_max
         script = form_for(client, scripts.append_script(fenced))
         self.by_sha, self.by_text = ("EVALSHA", script.sha), ("EVAL", script.text)
+        self.one_server = not isinstance(client, RoutedAsyncRedis)
         self.on_replicated = on_replicated
         self.on_used = on_used
         self.on_short = on_short
@@ -142,9 +146,10 @@ class Appender:
             queue = self._last = self._queue(descriptor.ack)
         queue.put(_Append(descriptor, events, done))
 
-    def append_args(self, rp: str, events: Sequence[Event], replicas: int = 0) -> list[Any]:
-        """Make key count, keys and arguments of APPEND."""
-        return scripts.append_args(rp, events, self._window_s, self._ids_max, replicas)
+    def command(self, call: Sequence[_Run], replicas: int, *, text: bool) -> Command:
+        """Make the command that appends these runs, with the script's text or only with its digest."""
+        args = scripts.append_runs_args([(run.rp, run.events) for run in call], self._window_s, self._ids_max, replicas)
+        return (*(self.by_text if text else self.by_sha), *args)
 
     def _queue(self, ack: Ack) -> _BatchQueue | HomeQueues[_BatchQueue]:
         queue = self._queues.get(ack)
@@ -294,65 +299,76 @@ class _BatchQueue:
             raise AckUnavailable(
                 "This domain's Redis does not provide 'stored' (set appendfsync always, or use Redis 7.2 with AOF)."
             )
-        runs = _gather_runs(pipeline)
-        answers = await self._send(runs, durability)
-        return _scatter(pipeline, runs, answers)
+        by_rp: dict[str, list[_Append]] = {}
+        for append in pipeline:
+            rp = append.descriptor.id
+            if rp in by_rp:
+                by_rp[rp].append(append)
+            else:
+                by_rp[rp] = [append]
+        runs = _runs(by_rp)
+        await self._send(runs, durability)
+        _scatter(by_rp, runs)
+        return [append.outcome for append in pipeline]
 
-    async def _send(self, runs: list[_Run], durability: Durability) -> list[Outcome]:
-        """Send `runs` as one pipeline, and again those whose log or script was missing on the server."""
-        outcomes: dict[int, Outcome] = {}
-        left = list(enumerate(runs))
+    async def _send(self, runs: list[_Run], durability: Durability) -> None:
+        """Send `runs` as one pipeline, and again those whose log or script was missing on the server; note their outcomes."""
+        left = runs
         text = False
         short: AckUnavailable | None = None
         replicas, appender = replicas_wanted(self.ack, durability), self._appender
         for _ in range(4):  # script unknown, log missing, both after a restart of Redis; never more
             waits = wait_commands(self.ack, durability, replicas)
-            commands: list[Command] = [
-                (
-                    *(appender.by_text if text or run.split else appender.by_sha),
-                    *appender.append_args(run.rp, run.events, replicas),
-                )
-                for _, run in left
-            ]
-            # Each of them after the writes: a replica that comes later gets them with its first copy.
-            asked = [scripts.replication_asked(run.rp) for _, run in left] if self.ack.all else []
-            answers = await self._connection.ask(commands + asked + waits, ANSWER_TIMEOUT_S)
-            waited = answers[len(left) + len(asked) :]
-            come = max(map(replicas_connected, answers[len(left) : len(left) + len(asked)]), default=0)
+            calls = _calls(left, scripts.CALL_RUNS_MAX if appender.one_server else 1)
+            commands = [appender.command(call, replicas, text=text or any(run.split for run in call)) for call in calls]
+            # After the writes: a replica that comes later gets them with its first copy.
+            asked = [scripts.replication_asked(rp) for rp in self._servers(left)] if self.ack.all else []
+            answers = await self._connection.ask([*commands, *asked, *waits], ANSWER_TIMEOUT_S)
+            waited = answers[len(calls) + len(asked) :]
+            come = max(map(replicas_connected, answers[len(calls) : len(calls) + len(asked)]), default=0)
             if come > replicas:  # which of them have it is not known: wait for all
                 replicas, waits = come, wait_commands(self.ack, durability, come)
                 waited = await self._wait_again(commands, waits)
             short = self._shortfall(waits, waited, replicas) or short
             again = []
-            for (index, run), answer in zip(left, answers, strict=False):
-                if isinstance(answer, NoScriptError):
+            for call, called in zip(calls, answers, strict=False):
+                if isinstance(called, NoScriptError):
                     text = True
-                    again.append((index, run))
-                elif _is_no_log(answer):
-                    error = await self._make_log(run.rp)
-                    if error is None:
-                        again.append((index, run))
+                    again += call
+                    continue
+                if isinstance(called, RedisError) and len(call) > 1:
+                    raise called
+                for run, answer in zip(call, called if len(call) > 1 else [called], strict=True):
+                    if _is_no_log(answer):
+                        error = await self._make_log(run.rp)
+                        if error is None:
+                            again.append(run)
+                        else:
+                            run.outcome = error
+                    elif isinstance(answer, RedisError):
+                        raise answer
                     else:
-                        outcomes[index] = error
-                elif isinstance(answer, RedisError):
-                    raise answer
-                else:
-                    outcomes[index] = scripts.appended(answer, len(run.events))
+                        run.outcome = scripts.appended(answer, len(run.events))
             left = again
             if not left:
-                ordered = [outcomes[index] for index in range(len(runs))]
                 if short:
                     self._appender.on_short()
-                    return [short if isinstance(outcome, Appended) else outcome for outcome in ordered]
-                if replicas:
-                    await self._reveal(runs, ordered)
-                return ordered
+                    for run in runs:
+                        run.outcome = short if isinstance(run.outcome, Appended) else run.outcome
+                elif replicas:
+                    await self._reveal(runs)
+                return
         raise RedisError("the log could not be made")
 
-    async def _reveal(self, runs: list[_Run], outcomes: list[Outcome]) -> None:
+    def _servers(self, runs: list[_Run]) -> list[str]:
+        """Return RPs whose servers are all those that `runs` are sent to: one where there is one server."""
+        return [run.rp for run in (runs[:1] if self._appender.one_server else runs)]
+
+    async def _reveal(self, runs: list[_Run]) -> None:
         """Let readers have what replicas hold now: of each log everything up to the last event of its runs."""
         after: dict[tuple[str, str], int] = {}
-        for run, outcome in zip(runs, outcomes, strict=True):
+        for run in runs:
+            outcome = run.outcome
             if isinstance(outcome, Appended):
                 log = (run.rp, outcome.epoch)
                 after[log] = max(after.get(log, 0), max(outcome.offsets) + 1)
@@ -376,7 +392,8 @@ class _BatchQueue:
         """Return the answers to `waits` after writes that were answered. They are sent again, and recognised: WAIT is about what its
         connection has written, and this one may be another, or to another server."""
         answers = await self._connection.ask([*commands, *waits], ANSWER_TIMEOUT_S)
-        for answer in answers[: len(commands)]:
+        called = answers[: len(commands)]
+        for answer in chain.from_iterable(one if isinstance(one, list) else [one] for one in called):
             if isinstance(answer, RedisError) and not isinstance(answer, NoScriptError) and not _is_no_log(answer):
                 raise answer
         return answers[len(commands) :]
@@ -446,52 +463,70 @@ class _Run:
     """Events of one RP that one script call appends.
 
     Attributes:
+        size: bytes of the events.
         split: whether the pipeline has further runs of the RP. Such calls carry the script's text: if Redis lacked the script at the
             first one, and somebody loaded it before the second, the first would be stored after it.
     """
 
-    __slots__ = ("events", "rp", "split")
+    __slots__ = ("events", "outcome", "rp", "size", "split")
+    outcome: Outcome
 
-    def __init__(self, rp: str, events: list[Event], split: bool) -> None:
+    def __init__(self, rp: str, events: Sequence[Event], size: int, split: bool) -> None:
         self.rp = rp
         self.events = events
+        self.size = size
         self.split = split
 
 
-def _gather_runs(pipeline: list[_Append]) -> list[_Run]:
-    """Merge the appends of each RP, in order, into as few script calls as the bounds allow."""
-    by_rp: dict[str, list[Event]] = {}
-    for append in pipeline:
-        rp = append.descriptor.id
-        if rp in by_rp:
-            by_rp[rp].extend(append.events)
+def _runs(by_rp: dict[str, list[_Append]]) -> list[_Run]:
+    """Merge the appends of each RP, in order, into as few runs as the bounds allow."""
+    runs = []
+    for rp, appends in by_rp.items():
+        if len(appends) == 1:
+            events, size = appends[0].events, appends[0].size
         else:
-            by_rp[rp] = list(append.events)
-    return [
-        _Run(rp, list(part), len(parts) > 1)
-        for rp, parts in ((rp, scripts.runs(events)) for rp, events in by_rp.items())
-        for part in parts
-    ]
+            events, size = [event for append in appends for event in append.events], sum([one.size for one in appends])
+        if len(events) <= scripts.RUN_EVENTS_MAX and size <= scripts.RUN_BYTES_MAX:
+            runs.append(_Run(rp, events, size, False))
+        else:
+            parts = scripts.runs(events)
+            runs += [_Run(rp, part, sum([len(event.body) for event in part]), len(parts) > 1) for part in parts]
+    return runs
 
 
-def _scatter(pipeline: list[_Append], runs: list[_Run], outcomes: list[Outcome]) -> list[Outcome]:
-    """Give each append its share of the outcomes of its RP's runs."""
-    merged: dict[str, Outcome] = {}
-    for run, outcome in zip(runs, outcomes, strict=True):
-        before = merged.get(run.rp)
-        if isinstance(before, Appended) and isinstance(outcome, Appended):
-            outcome = Appended(outcome.epoch, before.offsets + outcome.offsets, before.duplicates + outcome.duplicates)
-        if not isinstance(before, ApplicationError):
-            merged[run.rp] = outcome
-    taken = dict.fromkeys(merged, 0)
-    shares: list[Outcome] = []
-    for append in pipeline:
-        rp = append.descriptor.id
-        whole = merged[rp]
-        if isinstance(whole, ApplicationError):
-            shares.append(whole)
+def _calls(runs: list[_Run], runs_max: int) -> list[list[_Run]]:
+    """Distribute runs, in order, to as few script calls as the bounds allow: at most `runs_max` runs, and the events and bytes that
+    one run may have."""
+    calls: list[list[_Run]] = []
+    events = size = 0
+    for run in runs:
+        events += len(run.events)
+        size += run.size
+        if not calls or len(calls[-1]) >= runs_max or events > scripts.RUN_EVENTS_MAX or size > scripts.RUN_BYTES_MAX:
+            calls.append([])
+            events, size = len(run.events), run.size
+        calls[-1].append(run)
+    return calls
+
+
+def _scatter(by_rp: dict[str, list[_Append]], runs: list[_Run]) -> None:
+    """Give each append its share of the outcomes of its RP's runs, in order."""
+    at = 0
+    for appends in by_rp.values():
+        whole = runs[at].outcome
+        while runs[at].split and at + 1 < len(runs) and runs[at + 1].rp == runs[at].rp:
+            at += 1
+            more = runs[at].outcome
+            if isinstance(whole, Appended):
+                if isinstance(more, Appended):
+                    more = Appended(more.epoch, whole.offsets + more.offsets, whole.duplicates + more.duplicates)
+                whole = more
+        at += 1
+        if len(appends) == 1 or isinstance(whole, ApplicationError):
+            for append in appends:
+                append.outcome = whole
             continue
-        begin = taken[rp]
-        end = taken[rp] = begin + len(append.events)
-        shares.append(_tuple(Appended, (whole[0], whole[1][begin:end], whole[2][begin:end])))
-    return shares
+        end = 0
+        for append in appends:
+            begin, end = end, end + len(append.events)
+            append.outcome = _tuple(Appended, (whole[0], whole[1][begin:end], whole[2][begin:end]))

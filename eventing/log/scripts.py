@@ -27,6 +27,7 @@ RUN_EVENTS_MAX = 500  # bound: events of one script call; the others are in the 
 # bound: bytes of one script call; the others are in the next call; a single event always fits
 # Redis serves nobody else during a script.
 RUN_BYTES_MAX = 1024 * 1024
+CALL_RUNS_MAX = 100  # bound: runs, each of another RP, of one script call; the others are in the next call
 DIGEST_BYTES = 12  # of SHA-256's relative BLAKE2b over (source, id): a chance collision within a window is < 1e-18
 EPOCH_CHARS = 8
 OWN = ""  # denotes the log's own feed where feeds of other domains have their key
@@ -162,22 +163,31 @@ def append_script(fenced: bool) -> Script:
 
 
 def append_args(rp: str, events: Sequence[Event], window_s: int, ids_max: int, replicas: int = 0) -> list[Any]:
-    """Make key count, keys and arguments of APPEND. At most RUN_EVENTS_MAX events.
+    """Make key count, keys and arguments of APPEND for one run. At most RUN_EVENTS_MAX events.
 
     Args:
         replicas: how many replicas must hold the events before readers get them (REVEAL).
     """
-    return [
-        4,
-        *keys.log_keys(rp),
-        keys.notification_channel(rp),
-        window_s * 1000,
-        ids_max // 2,
-        len(events),
-        replicas,
-        *[digest(event) for event in events],
-        *[event.body for event in events],
-    ]
+    return append_runs_args([(rp, events)], window_s, ids_max, replicas)
+
+
+def append_runs_args(
+    runs: Iterable[tuple[str, Sequence[Event]]], window_s: int, ids_max: int, replicas: int = 0
+) -> list[Any]:
+    """Make key count, keys and arguments of APPEND for runs at several RPs, each RP's id with its events.
+
+    At most CALL_RUNS_MAX runs with RUN_EVENTS_MAX events in all; of one slot where the server is part of a cluster. The answer is
+    a list of answers where there is more than one run.
+    """
+    named: list[Any] = [0]
+    given: list[Any] = [window_s * 1000, ids_max // 2, replicas]
+    for rp, events in runs:
+        named += keys.log_keys(rp)
+        given += (keys.notification_channel(rp), len(events))
+        given += [digest(event) for event in events]
+        given += [event.body for event in events]
+    named[0] = len(named) - 1
+    return named + given
 
 
 def fence(fenced: bool) -> str:

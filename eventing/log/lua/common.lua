@@ -13,9 +13,13 @@
 --   entry: e the event's bytes, c the bytes appended before it; one of another domain also f its feed and s its
 --         sequence; an own one s once the log has others: until then its sequence is its offset
 
+local called_at -- one time for all that a call does
 local function now_ms()
-  local time = redis.call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000)
+  if not called_at then
+    local time = redis.call('TIME')
+    called_at = time[1] * 1000 + math.floor(time[2] / 1000)
+  end
+  return called_at
 end
 
 -- A number as Redis expects it: integers beyond 1e14 would be written as floats by Lua.

@@ -3,11 +3,13 @@
 --   the server that appended to it last. Where it is another one, events that were appended elsewhere may be missing here:
 --   before anything is numbered, the log is continued in a new epoch. Offsets go on.
 
+local server -- replication id of this server, which does not change during a call
+
 -- Continue a log in a new epoch if another server appended to it last; return the epoch, nil if it was this one.
 -- What is here is what this server's history has: nothing of it waits for replicas of the server before.
 -- `root`, `present`, `writer`: e, p and g of its head
 local function adopted(meta, root, present, writer, next_offset)
-  local server = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
+  server = server or string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)')
   if writer == server then return nil end
   if not writer then -- no server with a fence has appended to it yet
     redis.call('HSET', meta, 'g', server)
