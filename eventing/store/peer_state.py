@@ -43,7 +43,7 @@ _BEGIN = script_read(_FOLDER, "forwarding_lock_acquire")
 _END = script_read(_FOLDER, "forwarding_lock_release")
 _NOTED = (
     "untaken", "dirty", "turn", "ring", "sent", "probe", "failing", "supplied", "paused", "links", "again", "traffic", "contact", "tally",
-    "pruned", "flapped", "replays",
+    "pruned", "flapped", "replays", "waiting",
 )  # fmt: skip
 
 

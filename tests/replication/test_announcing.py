@@ -15,8 +15,10 @@ from eventing.peering.wire.client import PeerError
 from eventing.replication.forwarding import outbound, wakeups
 from eventing.replication.forwarding.outbound import forward
 from eventing.replication.forwarding.sweeping import peers_sweep
+from eventing.replication.forwarding.vector_times import vector_times
 from eventing.replication.ports import forward_start, forwards_waiting
 from eventing.store import peer_state
+from eventing.store.waiting_vectors import vectors_waiting
 from tests.peering.other_domain import OtherDomain
 from tests.replication.answering import FakePeer, forward_woken, own, publish, shared
 from tests.replication.shared_rp import peer_made
@@ -41,6 +43,12 @@ def lazy(b: OtherDomain) -> str:
     watermarks.links_change(b.name, [rp], lambda _, link: msgspec.structs.replace(link, tree=tree))
     publish(rp, 1)
     return rp
+
+
+def vector_due_at() -> float:
+    """When the vectors that wait for b get a request of their own."""
+    since = vectors_waiting(["b.test"])["b.test"]
+    return vector_times().due_after("b.test", since, time.time())
 
 
 def sent(peer: FakePeer) -> list[dict[str, int]]:
@@ -78,11 +86,11 @@ def test_a_vector_does_not_begin_to_wait_anew_with_each_turn(peer: FakePeer, b: 
     rp = lazy(b)
     peer.requests.clear()
     forward_woken(rp)
-    due_at = outbound.waiting_vectors().due_at("b.test", time.monotonic())
+    due_at = vector_due_at()
     publish(rp, 1)
     forward_woken(rp)
     assert sent(peer) == []
-    assert outbound.waiting_vectors().due_at("b.test", time.monotonic()) == due_at
+    assert vector_due_at() == due_at
 
 
 def test_vectors_hold_no_thread_that_other_peers_wait_for_and_are_sent_all_the_same(
