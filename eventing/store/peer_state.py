@@ -56,6 +56,11 @@ def wake_note(peer: str, rps: Iterable[str], sent_s: int, *, anyway: bool) -> bo
     return bool(run_script(_WAKE, [*_keys(peer, "dirty", "turn", "ring", "sent"), sent_s * 1000, int(anyway), *rps]))
 
 
+def is_dirty(peer: str) -> bool:
+    """Return True if RPs are noted for the peer's next turn."""
+    return bool(client().exists(peer_key(peer, "dirty")))
+
+
 class PeerLock(NamedTuple):
     """The lock of a peer: the right to forward to it, of the task with this token. Each step compares the token.
 

@@ -56,7 +56,10 @@ def sent(peer: FakePeer) -> list[dict[str, int]]:
     return [{part.rp: len(part.runs) for part in request.parts} for request in peer.requests]
 
 
-def test_a_vector_waits_and_goes_with_what_is_sent_to_the_peer_anyway(peer: FakePeer, b: OtherDomain) -> None:
+def test_a_vector_waits_and_goes_with_what_is_sent_to_the_peer_anyway(
+    peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(announcements, "RIDE_S", 0.0)
     rp, busy = lazy(b), shared(b)
     forward_woken(busy)
     peer.requests.clear()
@@ -78,6 +81,11 @@ def test_a_vector_that_nothing_carries_gets_a_request_of_its_own(
     peer.requests.clear()
     began = time.monotonic()
     forward_woken(rp)
+    assert sent(peer) == []
+    started: list[str] = []
+    forward_start.connect(started.append)
+    wait_for(lambda: peers_sweep() and started, 30.0, every_s=0.05, about="the vector is due")
+    forward("b.test")
     assert time.monotonic() - began >= 0.3
     assert sent(peer)[0] == {rp: 0}
 

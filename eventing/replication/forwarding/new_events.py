@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from eventing.conf import config
+from eventing.core.events import vectors
 from eventing.core.events.feeds import Feed
 from eventing.log import federated, watermarks
 from eventing.log.appender import Destination
 from eventing.log.federated import LogHead
-from eventing.overlay import link_planning
+from eventing.overlay import broadcast, link_planning
 from eventing.overlay.link_planning import LinkPlan
+from eventing.overlay.link_state import Link
 from eventing.replication.forwarding import wakeups
-from eventing.store import waiting_vectors
+from eventing.store import peer_state, waiting_vectors
 from eventing.store.errors import RedisError
 
 GATHER_S = 0.005  # after a notification, so that a busy gateway reports many events at once
@@ -48,6 +51,48 @@ def events_forward(noted: Mapping[str, Iterable[str]]) -> None:
             wakeups.wake(peer, woken)
     if waiting:
         waiting_vectors.vectors_note(waiting, now)
+
+
+def vectors_still_wait(peer: str, rps: Mapping[str, float]) -> bool:
+    """Return whether the peer lacks something at these RPs, whose vectors were taken since the given times. These wait again; a peer
+    has mostly received by now what was announced on its link.
+    """
+    links = watermarks.links_read(peer, list(rps))
+    now = time.time()
+    waiting: dict[float, list[str]] = {}
+    for (rp, since), head in zip(rps.items(), federated.heads(list(rps)), strict=True):
+        if head is not None and link_planning.plan(links[rp], held(head), now=now) is not LinkPlan.NOTHING:
+            waiting.setdefault(since, []).append(rp)
+    for since, some in waiting.items():
+        waiting_vectors.vectors_note({peer: some}, since)
+    return bool(waiting)
+
+
+def timers_expired(peer: str, rps: Sequence[str]) -> bool:
+    """Return whether a turn is needed for expired timers of the links at these RPs. They are set again for it; timers that wait for
+    what has arrived end here.
+    """
+    now = time.time()
+    ours = {rp: held(head) for rp, head in zip(rps, federated.heads(rps), strict=True) if head is not None}
+
+    def ended(rp: str, link: Link) -> Link:
+        timer = link.timer
+        if timer.ask_at is None or now < timer.ask_at or not vectors.covers(ours[rp], timer.awaited):
+            return link
+        return broadcast.due(link, ours=ours[rp], now=now, jitter=random.random()).link  # noqa: S311 - not a secret
+
+    needed: list[str] = []
+    announced: list[str] = []
+    for rp, link in watermarks.links_change(peer, ours, ended).items():
+        plan = link_planning.plan(link, ours[rp], now=now)
+        asks = link_planning.asks(link, now=now) or (link.timer.ask_at is not None and link.timer.ask_at <= now)
+        if plan is LinkPlan.RUNS or asks:
+            needed.append(rp)
+        elif plan is LinkPlan.VECTOR:
+            announced.append(rp)
+    watermarks.check_again(peer, needed, now)
+    waiting_vectors.vectors_note({peer: announced}, now)
+    return bool(needed) or peer_state.is_dirty(peer)
 
 
 def held(head: LogHead) -> dict[str, int]:

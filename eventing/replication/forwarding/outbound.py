@@ -25,14 +25,15 @@ from django.utils import timezone
 
 from eventing.conf import config
 from eventing.log import watermarks
-from eventing.overlay import link_planning
-from eventing.overlay.announcements import DISTURBED_S
+from eventing.overlay import announcements, link_planning
 from eventing.overlay.link_state import Link
 from eventing.peering.models import DeliveryColumns
 from eventing.peering.rules.deliveries import PROBED, RETRY_AFTER_S_MAX, Failure
 from eventing.peering.selectors.deliveries import delivery_due, partner_delivery_get
+from eventing.peering.selectors.evidence import PENDING_MAX
 from eventing.peering.selectors.partners import Partner, partner_get, partners
 from eventing.peering.selectors.peers import peer_get
+from eventing.peering.selectors.recent_keys import signing_key_recent
 from eventing.peering.services.deliveries import delivery_failed, delivery_succeeded
 from eventing.peering.services.partners import partner_contacted
 from eventing.peering.services.peers import CONTACT_S
@@ -122,6 +123,7 @@ class _Forwarding:
             None  # whether the peer acknowledged any of the last events sent; None: nothing was sent yet
         )
         self._check_at = 0.0  # time of the next check for waiting peers
+        self._proofs_sent = False  # whether the last request had all proofs that the peer lacks
 
     def run(self) -> bool:
         """Run the turn; see `forward`."""
@@ -138,30 +140,37 @@ class _Forwarding:
                 return self._yield()
             self._todo |= dict.fromkeys(self._lock.take(wakeups.RPS_MAX))
             self._todo |= dict.fromkeys(watermarks.links_due(self._peer.name, time.time(), wakeups.RPS_MAX))
-            self._take_vectors()
+            self._take_vectors(time.time())
             if self._ahead is not None or self._todo or self._lazy:
                 pause_s = self._pause_s()
                 if pause_s > 0:
                     if self._todo:
                         time.sleep(pause_s)
+                    elif pause_s <= announcements.RIDE_S:
+                        self._lock.wait(pause_s)
                     else:
-                        self._lock.wait(min(pause_s, OTHERS_S))
+                        self._put_back_vectors()
                     continue
                 round_at = time.monotonic()
                 if not self._round():
                     return False
                 self._took_s = time.monotonic() - round_at
-            elif fork_detection.proofs_due(self._peer):
+            elif not self._proofs_sent and fork_detection.proofs_due(self._peer):
                 if not self._send(BuiltRequest(wire.ExchangeRequest(wire.VERSION), {})):
                     return False
             elif not self._wait() and self._lock.release():
                 return False
 
     def _may_try(self) -> bool:
-        """Return whether delivery works, or an attempt is due."""
+        """Return whether delivery works, or an attempt is due. SQL has its state; a note in Redis, which the sweep renews, says whether
+        to read that.
+        """
+        if not peer_state.failing(self._peer.name):
+            return True
         delivery = partner_delivery_get(self._peer.name)
         self._failing = delivery is not None and delivery.failures > 0
         if delivery is None or not self._failing:
+            peer_state.failing_set(self._peer.name, False)
             return True
         now = timezone.now()
         if delivery_due(delivery, self._peer, now, peer_state.probed(self._peer.name)):
@@ -181,8 +190,13 @@ class _Forwarding:
         self._waiting.waits(self._peer.name, at)
         return max(0.0, self._waiting.due_at(self._peer.name, at) - at)
 
-    def _take_vectors(self) -> None:
-        """Take over the vectors that gateways noted for the peer."""
+    def _take_vectors(self, now: float) -> None:
+        """Take over the vectors that gateways noted for the peer, if they are due, or may go with something else."""
+        since = vectors_waiting([self._peer.name]).get(self._peer.name)
+        if since is None or now < (
+            since + announcements.RIDE_S if self._todo else self._waiting.due_after(self._peer.name, since, now)
+        ):
+            return
         for rp, since in vectors_take(self._peer.name, wakeups.RPS_MAX).items():
             self._lazy[rp] = None
             self._waiting.waits(self._peer.name, since)
@@ -196,9 +210,15 @@ class _Forwarding:
         self._waiting.over(self._peer.name)
 
     def _wait(self) -> bool:
-        """Wait for a wake-up or an expired timer of a link; return whether there may be something to send."""
+        """Wait for a wake-up or an expired timer of a link; return whether there may be something to send.
+
+        A turn that sent no events waits for a timer only: few follow where a link is lazy.
+        """
+        self._proofs_sent = False
         due = watermarks.next_due([self._peer.name]).get(self._peer.name)
         left_s = LINGER_S if due is None else min(LINGER_S, max(0.0, due - time.time()))
+        if self._took is None and left_s >= LINGER_S:
+            return False
         until = time.monotonic() + left_s
         while True:
             left_s = until - time.monotonic()
@@ -275,12 +295,14 @@ class _Forwarding:
         """Send a request and process its answer; False when the turn is over."""
         request, sent = built.request, built.sent
         request.evidence = fork_detection.proofs_for(self._peer)
+        self._proofs_sent = len(request.evidence) < PENDING_MAX
         documents = documents_add(self._peer.name, request)
         self._request_at = time.monotonic()
         runs_sent(self._peer, {rp: one.runs for rp, one in sent.items()})
         try:
             with request_measured(self._peer.name, request):
-                waiting = begin(self._peer.url, self._peer.name, EXCHANGE, wire.encode(request), CALL_S)
+                key = None if any(part.runs for part in request.parts) else signing_key_recent()
+                waiting = begin(self._peer.url, self._peer.name, EXCHANGE, wire.encode(request), CALL_S, key=key)
                 try:
                     if self._full:
                         self._ahead = self._next(sent)
@@ -413,7 +435,7 @@ class _Forwarding:
 
     def _disturbed(self) -> None:
         """Have other peers' vectors sent sooner: what this peer does not receive, it does not send on either."""
-        vectors_urgent_set(DISTURBED_S)
+        vectors_urgent_set(announcements.DISTURBED_S)
         waiting = dict.fromkeys(self._waiting.disturbed(time.time()))
         waiting |= dict.fromkeys(vectors_waiting([partner.name for partner in partners()]))
         for other in waiting:

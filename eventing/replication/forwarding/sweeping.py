@@ -27,12 +27,12 @@ from eventing.peering.selectors.deliveries import deliveries_failing, delivery_d
 from eventing.peering.selectors.partners import partners
 from eventing.peering.services.deliveries import backlog_noted, deliveries_report
 from eventing.replication.forwarding import holding, probing, wakeups
-from eventing.replication.forwarding.new_events import held
+from eventing.replication.forwarding.new_events import held, timers_expired, vectors_still_wait
 from eventing.replication.forwarding.vector_times import vector_times
 from eventing.replication.selectors.replicas import LINKS_MAX, links_of_peer
 from eventing.replication.services.replica_statements import links_pending
 from eventing.store import connection, peer_state
-from eventing.store.waiting_vectors import vectors_note, vectors_waiting
+from eventing.store.waiting_vectors import vectors_note, vectors_take, vectors_waiting
 
 OLDEST_MAX = 200  # RPs of a page at which the oldest waiting event is searched
 # Everything at once while delivery fails, after an outage and at the start; timers are checked in every sweep.
@@ -47,6 +47,9 @@ def peers_sweep() -> int:
     _recover()
     now = timezone.now()
     failing = {row.partner: row for row in deliveries_failing()}
+    for name in failing:
+        if not peer_state.failing(name):  # Redis has lost the note of it
+            peer_state.failing_set(name, True)
     probing.watch(_cut_off(failing.values()))
     pending: dict[str, list[str]] = {}
     for name, rp in links_pending():
@@ -55,8 +58,7 @@ def peers_sweep() -> int:
     peers = partners()
     names = [peer.name for peer in peers]
     begun = peer_state.compare_begin(names, COMPARED_S)
-    timers = watermarks.next_due(names)
-    vectors_due = _vectors_due(names)
+    due = _vectors_due(names) | _timers_due(names)
     for peer in peers:
         delivery = failing.get(peer.name)
         behind = pending.get(peer.name, [])
@@ -66,8 +68,7 @@ def peers_sweep() -> int:
             backlog_noted(peer=peer.name, backlog=backlog, oldest_at=oldest_at, now=now)
         if delivery is not None and not delivery_due(delivery, peer, now, False):
             continue
-        due = timers.get(peer.name)
-        wanted = behind or delivery is not None or peer.name in vectors_due or (due is not None and due <= time.time())
+        wanted = behind or delivery is not None or peer.name in due
         if wanted and not peer_state.paused(peer.name):
             wakeups.wake(peer.name, behind, anyway=True)
             woken += 1
@@ -76,9 +77,22 @@ def peers_sweep() -> int:
 
 
 def _vectors_due(peers: Sequence[str]) -> set[str]:
-    """Return those of these peers for which vectors have waited for long enough (overlay/announcements.py)."""
+    """Return those of these peers for which vectors have waited for long enough (overlay/announcements.py), and still help."""
     now = time.time()
-    return {peer for peer, since in vectors_waiting(peers).items() if vector_times().due_after(peer, since, now) <= now}
+    due = [peer for peer, since in vectors_waiting(peers).items() if vector_times().due_after(peer, since, now) <= now]
+    return {peer for peer in due if vectors_still_wait(peer, vectors_take(peer, wakeups.RPS_MAX))}
+
+
+def _timers_due(peers: Sequence[str]) -> set[str]:
+    """Return those of these peers with a link whose timer has expired, and for which something is to be done then. Most timers wait for what
+    another link has brought meanwhile.
+    """
+    now = time.time()
+    return {
+        peer
+        for peer, at in watermarks.next_due(peers).items()
+        if at <= now and timers_expired(peer, watermarks.links_due(peer, now, wakeups.RPS_MAX))
+    }
 
 
 def _cut_off(failing: Iterable[DeliveryColumns]) -> dict[str, str]:
