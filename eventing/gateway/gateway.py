@@ -43,7 +43,7 @@ from eventing.log.reader import LogReader
 from eventing.log.routed_notifications import notification_channels
 from eventing.operations.alarms.watcher import Watcher
 from eventing.operations.samples.sampling import LoadSampler
-from eventing.replication.forwarding.wakeups import ForwardingNotifier
+from eventing.replication.forwarding.new_events import ForwardingNotifier
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.sql.random_ids import random_id
 from eventing.sql.threads import in_database

@@ -29,6 +29,16 @@ def links_read(peer: str, rps: Sequence[str]) -> dict[str, Link]:
     return {rp: stored_links.read(data) for rp, data in _raw(peer, rps).items()}
 
 
+def links_of_peers(rps: Mapping[str, Iterable[str]]) -> dict[str, dict[str, Link]]:
+    """Return the links with several peers, each of its RPs, in one round trip."""
+    wanted = {peer: list(some) for peer, some in rps.items()}
+    pipeline = client().pipeline(transaction=False)
+    for peer, some in wanted.items():
+        pipeline.hmget(peer_key(peer, "links"), some)
+    found = zip(wanted.items(), pipeline.execute(), strict=True)
+    return {peer: dict(zip(some, map(stored_links.read, data), strict=True)) for (peer, some), data in found}
+
+
 def links_all(peer: str) -> dict[str, Link]:
     """Return all stored links with `peer`, by RP."""
     kept: Mapping[Any, Any] = client().hgetall(peer_key(peer, "links"))

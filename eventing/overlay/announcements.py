@@ -43,11 +43,15 @@ class WaitingVectors:
         self._since: dict[Id, float] = {}
         self._disturbed_until = -math.inf
 
-    def waits(self, peer: Id, now: float) -> None:
-        """Note that a vector waits for a peer, unless one waits already."""
+    def waits(self, peer: Id, since: float) -> None:
+        """Note that a vector waits for a peer since a time, unless one has waited for longer."""
         if len(self._since) >= WAITING_MAX:
             self._since.clear()
-        self._since.setdefault(peer, now)
+        self._since[peer] = min(since, self._since.get(peer, since))
+
+    def since(self, peer: Id) -> float | None:
+        """Return since when a vector waits for a peer; None if none does."""
+        return self._since.get(peer)
 
     def over(self, peer: Id) -> None:
         """Note that no vector waits for a peer any more."""
@@ -61,8 +65,10 @@ class WaitingVectors:
     def due_at(self, peer: Id, now: float) -> float:
         """Return when the vectors that wait for a peer get a message of their own; infinity where none wait."""
         since = self._since.get(peer)
-        if since is None:
-            return math.inf
+        return math.inf if since is None else self.due_after(peer, since, now)
+
+    def due_after(self, peer: Id, since: float, now: float) -> float:
+        """Return when vectors that wait for a peer since a time get a message of their own."""
         if now < self._disturbed_until:
             return since + RIDE_S
         return since + ALONE_S + (0.0 if is_first(self._me, peer) else SECOND_S)

@@ -43,7 +43,7 @@ _BEGIN = script_read(_FOLDER, "forwarding_lock_acquire")
 _END = script_read(_FOLDER, "forwarding_lock_release")
 _NOTED = (
     "untaken", "dirty", "turn", "ring", "sent", "probe", "failing", "supplied", "paused", "links", "again", "traffic", "contact", "tally",
-    "pruned", "flapped", "replays",
+    "pruned", "flapped", "replays", "waiting",
 )  # fmt: skip
 
 
@@ -54,6 +54,11 @@ def wake_note(peer: str, rps: Iterable[str], sent_s: int, *, anyway: bool) -> bo
         anyway: send a task even if one was sent that has not begun.
     """
     return bool(run_script(_WAKE, [*_keys(peer, "dirty", "turn", "ring", "sent"), sent_s * 1000, int(anyway), *rps]))
+
+
+def is_dirty(peer: str) -> bool:
+    """Return True if RPs are noted for the peer's next turn."""
+    return bool(client().exists(peer_key(peer, "dirty")))
 
 
 class PeerLock(NamedTuple):

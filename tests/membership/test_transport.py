@@ -13,12 +13,20 @@ import msgspec
 import pytest
 
 from eventing.membership.process.routes import DomainRoute, Routes
-from eventing.membership.process.transport import ABSENT_S, PLAIN_S, TIE_S, Exchanged, NotExchanged, OverlayTransport
+from eventing.membership.process.transport import (
+    ABSENT_S,
+    JUST_S,
+    PLAIN_S,
+    TIE_S,
+    Exchanged,
+    NotExchanged,
+    OverlayTransport,
+)
 from eventing.membership.rules.records import keys_of
 from eventing.membership.wire import codec, messages
 from eventing.overlay.gossip_messages import GossipMessage, GossipPart
 from eventing.overlay.links import Neighbor, NeighborReply
-from eventing.overlay.liveness import BEAT, BEAT_S, Beat
+from eventing.overlay.liveness import ALIVE, BEAT, BEAT_S, Alive, Beat
 from eventing.overlay.machine import Down, SendMessage
 from eventing.peering.wire import signatures
 from eventing.store.overlay_queues import overlay_lease, overlay_receive
@@ -143,6 +151,16 @@ def test_an_exchange_of_either_side_puts_the_next_beat_off(played: Played) -> No
     played.transport.due(2 * BEAT_S)
     played.result(2 * BEAT_S)
     assert played.received()[-1] == [Beat()]
+
+
+def test_a_beat_that_a_request_brought_is_answered_by_the_exchange_itself(played: Played) -> None:
+    played.transport.received(THEM.name, 5.0)
+    played.send(ALIVE, 5.01)
+    played.send(Alive(None, "d.example"), 5.02)
+    played.result(5.1)
+    played.send(ALIVE, 5.1 + JUST_S)
+    played.result(5.2 + JUST_S)
+    assert played.received() == [[Alive(None, "d.example")], [Alive()]]
 
 
 def test_of_two_ends_the_one_with_the_greater_name_waits_a_little(played: Played) -> None:

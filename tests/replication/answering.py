@@ -49,7 +49,9 @@ class FakePeer:
     slow_s: float = 0.0
     pause_s: float = 0.0
 
-    def begin(self, url: str, domain: str, path: str, body: bytes, timeout_s: float) -> Callable[[], bytes]:
+    def begin(
+        self, url: str, domain: str, path: str, body: bytes, timeout_s: float, key: object = None
+    ) -> Callable[[], bytes]:
         """It answers on a thread of its own, as a peer does, while whoever asked does something else."""
         return THREADS.submit(self._answer, body).result
 

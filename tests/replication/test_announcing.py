@@ -15,8 +15,10 @@ from eventing.peering.wire.client import PeerError
 from eventing.replication.forwarding import outbound, wakeups
 from eventing.replication.forwarding.outbound import forward
 from eventing.replication.forwarding.sweeping import peers_sweep
+from eventing.replication.forwarding.vector_times import vector_times
 from eventing.replication.ports import forward_start, forwards_waiting
 from eventing.store import peer_state
+from eventing.store.waiting_vectors import vectors_waiting
 from tests.peering.other_domain import OtherDomain
 from tests.replication.answering import FakePeer, forward_woken, own, publish, shared
 from tests.replication.shared_rp import peer_made
@@ -43,12 +45,21 @@ def lazy(b: OtherDomain) -> str:
     return rp
 
 
+def vector_due_at() -> float:
+    """When the vectors that wait for b get a request of their own."""
+    since = vectors_waiting(["b.test"])["b.test"]
+    return vector_times().due_after("b.test", since, time.time())
+
+
 def sent(peer: FakePeer) -> list[dict[str, int]]:
     """The number of runs by rendezvous point, of each request."""
     return [{part.rp: len(part.runs) for part in request.parts} for request in peer.requests]
 
 
-def test_a_vector_waits_and_goes_with_what_is_sent_to_the_peer_anyway(peer: FakePeer, b: OtherDomain) -> None:
+def test_a_vector_waits_and_goes_with_what_is_sent_to_the_peer_anyway(
+    peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(announcements, "RIDE_S", 0.0)
     rp, busy = lazy(b), shared(b)
     forward_woken(busy)
     peer.requests.clear()
@@ -70,6 +81,11 @@ def test_a_vector_that_nothing_carries_gets_a_request_of_its_own(
     peer.requests.clear()
     began = time.monotonic()
     forward_woken(rp)
+    assert sent(peer) == []
+    started: list[str] = []
+    forward_start.connect(started.append)
+    wait_for(lambda: peers_sweep() and started, 30.0, every_s=0.05, about="the vector is due")
+    forward("b.test")
     assert time.monotonic() - began >= 0.3
     assert sent(peer)[0] == {rp: 0}
 
@@ -78,11 +94,11 @@ def test_a_vector_does_not_begin_to_wait_anew_with_each_turn(peer: FakePeer, b: 
     rp = lazy(b)
     peer.requests.clear()
     forward_woken(rp)
-    due_at = outbound.waiting_vectors().due_at("b.test", time.monotonic())
+    due_at = vector_due_at()
     publish(rp, 1)
     forward_woken(rp)
     assert sent(peer) == []
-    assert outbound.waiting_vectors().due_at("b.test", time.monotonic()) == due_at
+    assert vector_due_at() == due_at
 
 
 def test_vectors_hold_no_thread_that_other_peers_wait_for_and_are_sent_all_the_same(

@@ -72,7 +72,9 @@ class Answering:
         self.meanwhile: Callable[[], object] = lambda: None
         monkeypatch.setattr(outbound, "begin", self.begin)
 
-    def begin(self, url: str, domain: str, path: str, body: bytes, timeout_s: float) -> Callable[[], bytes]:
+    def begin(
+        self, url: str, domain: str, path: str, body: bytes, timeout_s: float, key: object = None
+    ) -> Callable[[], bytes]:
         request = wire.request(body)
         self.requests.append(request)
         self.meanwhile()

@@ -3,7 +3,8 @@
 To each domain at most one request is under way; messages meanwhile are in the next one. An exchange is a sign of life in both
 directions, whichever side began it: the request shows the caller, the answer the process of the overlay at the other side (a gateway answers
 only while that process runs). So a beat that is due is put off until the last exchange is a beat's period old, and of the two ends of a
-link only one calls.
+link only one calls. A beat that a request brought is answered by the answer to that request: an answering message of its own would be a second
+request, half of what idle links cost.
 
 Messages of a round of gossip wait for the next request to their domain, a beat's period at most, so they cost no requests of their own
 where there are links.
@@ -33,7 +34,7 @@ from eventing.membership.wire import codec, messages
 from eventing.membership.wire.codec import MESSAGES_MAX, BadOverlayMessage
 from eventing.overlay import gossip, suspicion
 from eventing.overlay.directory_records import DomainRecord
-from eventing.overlay.liveness import BEAT_S, Beat
+from eventing.overlay.liveness import ALIVE, BEAT_S, Beat
 from eventing.overlay.machine import Down, SendMessage
 from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.peering.wire import client
@@ -43,6 +44,8 @@ from eventing.store.errors import RedisError
 from eventing.store.link_tallies import probe_note
 from eventing.store.overlay_queues import overlay_outbox_put
 
+JUST_S = 1.0
+"""An answer to a beat or a probe is not sent this soon after an exchange with its domain, which has shown the same."""
 THREADS = 8  # bound: overlay requests under way; further ones wait
 CALL_S = 5.0
 RETRY_S = 1.0
@@ -181,6 +184,8 @@ class OverlayTransport:
             return
         if route is None or now < with_peer.absent_until:
             self._deliver(Down(peer))
+        elif message == ALIVE and now - with_peer.exchanged_at < JUST_S:
+            return
         elif not route.url:
             self._leave(peer, with_peer, [codec.message_bytes(message)], now)
         elif type(message) is Beat and self._can_be_called:

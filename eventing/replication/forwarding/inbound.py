@@ -52,6 +52,7 @@ from eventing.peering.services.partners import partner_contacted
 from eventing.peering.wire import messages as wire
 from eventing.peering.wire.endpoints import Sender
 from eventing.replication.forwarding import flapping, fork_detection, holding, wakeups
+from eventing.replication.forwarding.new_events import events_forward
 from eventing.replication.forwarding.run_validation import RunValidator, ValidatedRun, low_water_marks_true
 from eventing.replication.selectors.forwarding import Participation, participations, participations_forget
 from eventing.replication.services.conduct import supplies_note
@@ -59,6 +60,7 @@ from eventing.replication.services.replica_links import links_offer, links_resum
 from eventing.replication.services.replica_properties import properties_accept
 from eventing.replication.services.replica_statements import documents_by_domain, statements_accept
 from eventing.store import peer_state
+from eventing.store.waiting_vectors import vectors_note
 from eventing.subscriptions.services.lease_use import leases_use
 
 # Twice the number of peers.
@@ -504,21 +506,32 @@ class _Exchange:
         return outcomes
 
     def _wake(self, rps: Sequence[str], outcomes: dict[str, MessageOutcome]) -> None:
-        """Wake the other links for the new runs, and the peer's for what it lacks."""
+        """Have the new runs forwarded over the other links, and wake the peer's for what it lacks."""
         now = time.time()
         onward: dict[str, list[str]] = {}
+        lacking: list[str] = []
+        announced: list[str] = []
         for rp in rps:
             part = self._parts[rp]
-            if rp in outcomes and link_planning.plan(outcomes[rp].link, part.ours, now=now) is not LinkPlan.NOTHING:
-                onward.setdefault(self._peer.name, []).append(rp)
+            if rp in outcomes:
+                link = outcomes[rp].link
+                plan = link_planning.plan(link, part.ours, now=now)
+                if plan is LinkPlan.RUNS or part.stated.graft or link_planning.asks(link, now=now):
+                    lacking.append(rp)
+                elif plan is LinkPlan.VECTOR:
+                    announced.append(rp)
             if part.received.new:
                 for other in part.who.links:
                     if other != self._peer.name:
                         onward.setdefault(other, []).append(rp)
         if any(self._parts[rp].received.new for rp in rps):
             peer_state.supplied_set(self._peer.name)
-        for peer, some in onward.items():
-            wakeups.wake(peer, some)
+        if onward:
+            events_forward(onward)
+        if announced:
+            vectors_note({self._peer.name: announced}, now)
+        if lacking:
+            wakeups.wake(self._peer.name, lacking)
 
     def _show_newest(self, rps: Iterable[str]) -> None:
         """Find the newest seals of the peer's own feed if it states less than is held here: it may have been restored

@@ -24,16 +24,16 @@ from datetime import UTC, datetime
 from django.utils import timezone
 
 from eventing.conf import config
-from eventing.core.container import per_process
 from eventing.log import watermarks
-from eventing.overlay import link_planning
-from eventing.overlay.announcements import WaitingVectors
+from eventing.overlay import announcements, link_planning
 from eventing.overlay.link_state import Link
 from eventing.peering.models import DeliveryColumns
 from eventing.peering.rules.deliveries import PROBED, RETRY_AFTER_S_MAX, Failure
 from eventing.peering.selectors.deliveries import delivery_due, partner_delivery_get
-from eventing.peering.selectors.partners import Partner, partner_get
+from eventing.peering.selectors.evidence import PENDING_MAX
+from eventing.peering.selectors.partners import Partner, partner_get, partners
 from eventing.peering.selectors.peers import peer_get
+from eventing.peering.selectors.recent_keys import signing_key_recent
 from eventing.peering.services.deliveries import delivery_failed, delivery_succeeded
 from eventing.peering.services.partners import partner_contacted
 from eventing.peering.services.peers import CONTACT_S
@@ -53,9 +53,11 @@ from eventing.replication.forwarding.outbound_request import (
     request_build,
 )
 from eventing.replication.forwarding.repeats import runs_sent
+from eventing.replication.forwarding.vector_times import vector_times
 from eventing.rps.rules.reliability import IN_TIME_S
 from eventing.store import link_tallies, peer_state
 from eventing.store.peer_state import PeerLock
+from eventing.store.waiting_vectors import vectors_note, vectors_take, vectors_urgent_set, vectors_waiting
 
 EXCHANGE = "/federation/v1/exchange"
 # Short, so that a stop never waits long.
@@ -73,12 +75,6 @@ OTHERS_S = 1.0  # bound: seconds of a task while other peers wait for a thread; 
 STOPPED_S = 60.0  # bound: seconds that publishes enqueue no task for a stopped delivery; the delivery is tried again
 RPS_MIN = 16  # least RPs considered for a request, however few fitted into the last ones
 log = logging.getLogger(__name__)
-
-
-@per_process
-def waiting_vectors() -> WaitingVectors:
-    """Return the vectors of lazy links that wait, by peer; one that waits goes on to do so in the peer's next turn."""
-    return WaitingVectors(config().domain)
 
 
 def forward(peer: str) -> bool:
@@ -114,7 +110,7 @@ class _Forwarding:
         )  # as in the peer's lease, which answers renew
         self._todo: dict[str, None] = {}  # RPs in the order of their arrival
         self._lazy: dict[str, None] = {}  # RPs whose vectors wait (overlay/announcements.py)
-        self._waiting = waiting_vectors()
+        self._waiting = vector_times()
         self._request_at = 0.0
         self._took_s = 0.0  # duration of the last round
         self._full = False
@@ -127,6 +123,7 @@ class _Forwarding:
             None  # whether the peer acknowledged any of the last events sent; None: nothing was sent yet
         )
         self._check_at = 0.0  # time of the next check for waiting peers
+        self._proofs_sent = False  # whether the last request had all proofs that the peer lacks
 
     def run(self) -> bool:
         """Run the turn; see `forward`."""
@@ -143,29 +140,37 @@ class _Forwarding:
                 return self._yield()
             self._todo |= dict.fromkeys(self._lock.take(wakeups.RPS_MAX))
             self._todo |= dict.fromkeys(watermarks.links_due(self._peer.name, time.time(), wakeups.RPS_MAX))
+            self._take_vectors(time.time())
             if self._ahead is not None or self._todo or self._lazy:
                 pause_s = self._pause_s()
                 if pause_s > 0:
                     if self._todo:
                         time.sleep(pause_s)
+                    elif pause_s <= announcements.RIDE_S:
+                        self._lock.wait(pause_s)
                     else:
-                        self._lock.wait(min(pause_s, OTHERS_S))
+                        self._put_back_vectors()
                     continue
                 round_at = time.monotonic()
                 if not self._round():
                     return False
                 self._took_s = time.monotonic() - round_at
-            elif fork_detection.proofs_due(self._peer):
+            elif not self._proofs_sent and fork_detection.proofs_due(self._peer):
                 if not self._send(BuiltRequest(wire.ExchangeRequest(wire.VERSION), {})):
                     return False
             elif not self._wait() and self._lock.release():
                 return False
 
     def _may_try(self) -> bool:
-        """Return whether delivery works, or an attempt is due."""
+        """Return whether delivery works, or an attempt is due. SQL has its state; a note in Redis, which the sweep renews, says whether
+        to read that.
+        """
+        if not peer_state.failing(self._peer.name):
+            return True
         delivery = partner_delivery_get(self._peer.name)
         self._failing = delivery is not None and delivery.failures > 0
         if delivery is None or not self._failing:
+            peer_state.failing_set(self._peer.name, False)
             return True
         now = timezone.now()
         if delivery_due(delivery, self._peer, now, peer_state.probed(self._peer.name)):
@@ -181,13 +186,39 @@ class _Forwarding:
         if self._todo:
             spacing_s = max(SPACING_S, min(SPACING_GROWTH * self._took_s, SPACING_S_MAX))
             return 0.0 if self._full else max(0.0, self._request_at + spacing_s - now)
-        self._waiting.waits(self._peer.name, now)
-        return max(0.0, self._waiting.due_at(self._peer.name, now) - now)
+        at = time.time()
+        self._waiting.waits(self._peer.name, at)
+        return max(0.0, self._waiting.due_at(self._peer.name, at) - at)
+
+    def _take_vectors(self, now: float) -> None:
+        """Take over the vectors that gateways noted for the peer, if they are due, or may go with something else."""
+        since = vectors_waiting([self._peer.name]).get(self._peer.name)
+        if since is None or now < (
+            since + announcements.RIDE_S if self._todo else self._waiting.due_after(self._peer.name, since, now)
+        ):
+            return
+        for rp, since in vectors_take(self._peer.name, wakeups.RPS_MAX).items():
+            self._lazy[rp] = None
+            self._waiting.waits(self._peer.name, since)
+
+    def _put_back_vectors(self) -> None:
+        """Leave the vectors that wait to the peer's next turn, which the sweep begins when they are due."""
+        if self._lazy:
+            since = self._waiting.since(self._peer.name)
+            vectors_note({self._peer.name: self._lazy}, time.time() if since is None else since)
+            self._lazy.clear()
+        self._waiting.over(self._peer.name)
 
     def _wait(self) -> bool:
-        """Wait for a wake-up or an expired timer of a link; return whether there may be something to send."""
+        """Wait for a wake-up or an expired timer of a link; return whether there may be something to send.
+
+        A turn that sent no events waits for a timer only: few follow where a link is lazy.
+        """
+        self._proofs_sent = False
         due = watermarks.next_due([self._peer.name]).get(self._peer.name)
         left_s = LINGER_S if due is None else min(LINGER_S, max(0.0, due - time.time()))
+        if self._took is None and left_s >= LINGER_S:
+            return False
         until = time.monotonic() + left_s
         while True:
             left_s = until - time.monotonic()
@@ -213,12 +244,8 @@ class _Forwarding:
         wakes the peer when they are due.
         """
         self._drop_ahead()
-        if not self._todo and self._lazy:
-            left_s = self._pause_s()
-            watermarks.check_again(self._peer.name, self._lazy, time.time() + left_s)
-            if self._lock.release():
-                return False
-        self._lock.put_back([*self._todo, *self._lazy])
+        self._put_back_vectors()
+        self._lock.put_back([*self._todo])
         if self._lock.release():
             return False
         self._lock.release(whatever=True)
@@ -226,7 +253,8 @@ class _Forwarding:
 
     def _give_back(self) -> None:
         self._drop_ahead()
-        self._lock.put_back([*self._todo, *self._lazy])
+        self._put_back_vectors()
+        self._lock.put_back([*self._todo])
         self._lock.release(whatever=True)
 
     # One request
@@ -238,7 +266,7 @@ class _Forwarding:
 
     def _next(self, flying: Mapping[str, SentPart] = NOTHING_SENT) -> BuiltRequest | None:
         """Build the next request; `flying` is the content of the one in flight."""
-        peer, now = self._peer.name, time.monotonic()
+        peer, now = self._peer.name, time.time()
         due, rides = now >= self._waiting.due_at(peer, now), self._waiting.rides(peer, now)
         lazies = LazyVectors.ALL if due else LazyVectors.WITH_OTHERS if rides else LazyVectors.NONE
         todo = [*self._todo]
@@ -267,12 +295,14 @@ class _Forwarding:
         """Send a request and process its answer; False when the turn is over."""
         request, sent = built.request, built.sent
         request.evidence = fork_detection.proofs_for(self._peer)
+        self._proofs_sent = len(request.evidence) < PENDING_MAX
         documents = documents_add(self._peer.name, request)
         self._request_at = time.monotonic()
         runs_sent(self._peer, {rp: one.runs for rp, one in sent.items()})
         try:
             with request_measured(self._peer.name, request):
-                waiting = begin(self._peer.url, self._peer.name, EXCHANGE, wire.encode(request), CALL_S)
+                key = None if any(part.runs for part in request.parts) else signing_key_recent()
+                waiting = begin(self._peer.url, self._peer.name, EXCHANGE, wire.encode(request), CALL_S, key=key)
                 try:
                     if self._full:
                         self._ahead = self._next(sent)
@@ -405,7 +435,10 @@ class _Forwarding:
 
     def _disturbed(self) -> None:
         """Have other peers' vectors sent sooner: what this peer does not receive, it does not send on either."""
-        for other in self._waiting.disturbed(time.monotonic()):
+        vectors_urgent_set(announcements.DISTURBED_S)
+        waiting = dict.fromkeys(self._waiting.disturbed(time.time()))
+        waiting |= dict.fromkeys(vectors_waiting([partner.name for partner in partners()]))
+        for other in waiting:
             if other != self._peer.name:
                 wakeups.wake(other)
 

@@ -7,7 +7,7 @@ It needs nothing that a crash may have lost. Without faults it finds nothing; wh
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -27,10 +27,12 @@ from eventing.peering.selectors.deliveries import deliveries_failing, delivery_d
 from eventing.peering.selectors.partners import partners
 from eventing.peering.services.deliveries import backlog_noted, deliveries_report
 from eventing.replication.forwarding import holding, probing, wakeups
-from eventing.replication.forwarding.inbound import vector_of
+from eventing.replication.forwarding.new_events import held, timers_expired, vectors_still_wait
+from eventing.replication.forwarding.vector_times import vector_times
 from eventing.replication.selectors.replicas import LINKS_MAX, links_of_peer
 from eventing.replication.services.replica_statements import links_pending
 from eventing.store import connection, peer_state
+from eventing.store.waiting_vectors import vectors_note, vectors_take, vectors_waiting
 
 OLDEST_MAX = 200  # RPs of a page at which the oldest waiting event is searched
 # Everything at once while delivery fails, after an outage and at the start; timers are checked in every sweep.
@@ -45,6 +47,9 @@ def peers_sweep() -> int:
     _recover()
     now = timezone.now()
     failing = {row.partner: row for row in deliveries_failing()}
+    for name in failing:
+        if not peer_state.failing(name):  # Redis has lost the note of it
+            peer_state.failing_set(name, True)
     probing.watch(_cut_off(failing.values()))
     pending: dict[str, list[str]] = {}
     for name, rp in links_pending():
@@ -53,7 +58,7 @@ def peers_sweep() -> int:
     peers = partners()
     names = [peer.name for peer in peers]
     begun = peer_state.compare_begin(names, COMPARED_S)
-    timers = watermarks.next_due(names)
+    due = _vectors_due(names) | _timers_due(names)
     for peer in peers:
         delivery = failing.get(peer.name)
         behind = pending.get(peer.name, [])
@@ -63,13 +68,31 @@ def peers_sweep() -> int:
             backlog_noted(peer=peer.name, backlog=backlog, oldest_at=oldest_at, now=now)
         if delivery is not None and not delivery_due(delivery, peer, now, False):
             continue
-        due = timers.get(peer.name)
-        wanted = behind or delivery is not None or (due is not None and due <= time.time())
+        wanted = behind or delivery is not None or peer.name in due
         if wanted and not peer_state.paused(peer.name):
             wakeups.wake(peer.name, behind, anyway=True)
             woken += 1
     deliveries_report(now=now)
     return woken
+
+
+def _vectors_due(peers: Sequence[str]) -> set[str]:
+    """Return those of these peers for which vectors have waited for long enough (overlay/announcements.py), and still help."""
+    now = time.time()
+    due = [peer for peer, since in vectors_waiting(peers).items() if vector_times().due_after(peer, since, now) <= now]
+    return {peer for peer in due if vectors_still_wait(peer, vectors_take(peer, wakeups.RPS_MAX))}
+
+
+def _timers_due(peers: Sequence[str]) -> set[str]:
+    """Return those of these peers with a link whose timer has expired, and for which something is to be done then. Most timers wait for what
+    another link has brought meanwhile.
+    """
+    now = time.time()
+    return {
+        peer
+        for peer, at in watermarks.next_due(peers).items()
+        if at <= now and timers_expired(peer, watermarks.links_due(peer, now, wakeups.RPS_MAX))
+    }
 
 
 def _cut_off(failing: Iterable[DeliveryColumns]) -> dict[str, str]:
@@ -179,6 +202,7 @@ def _page_behind(peer: str, rps: list[str]) -> tuple[list[str], PageBacklog]:
     now = time.time()
     me = config().domain
     behind: list[str] = []
+    announced: list[str] = []
     backlog = 0
     waiting: list[tuple[str, Mapping[str, int], str]] = []
     known = watermarks.links_read(peer, rps)
@@ -186,7 +210,10 @@ def _page_behind(peer: str, rps: list[str]) -> tuple[list[str], PageBacklog]:
         if head is None:
             continue
         link = known[rp]
-        if head.own > head.sealed or link_planning.plan(link, vector_of(me, head), now=now) is not LinkPlan.NOTHING:
+        plan = link_planning.plan(link, held(head), now=now)
+        if plan is LinkPlan.VECTOR and not link_planning.asks(link, now=now):
+            announced.append(rp)
+        elif plan is not LinkPlan.NOTHING:
             behind.append(rp)
         if link.met:
             own = Feed(me, head.epoch).key
@@ -194,6 +221,8 @@ def _page_behind(peer: str, rps: list[str]) -> tuple[list[str], PageBacklog]:
             backlog += lacking
             if lacking and len(waiting) < OLDEST_MAX:
                 waiting.append((rp, link.theirs, own))
+    if announced:
+        vectors_note({peer: announced}, now)
     return behind, PageBacklog(backlog, federated.oldest_lacking(waiting) if waiting else None)
 
 

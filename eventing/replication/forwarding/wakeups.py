@@ -16,15 +16,11 @@ answer cannot release its lock: its process remembers the lock, and the sweep re
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import os
 import threading
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 
 from eventing.core.container import per_process
-from eventing.log.appender import Destination
 from eventing.replication.ports import forward_start, forwards_waiting
 from eventing.store import peer_state
 from eventing.store.errors import RedisError
@@ -34,8 +30,6 @@ from eventing.store.peer_state import PeerLock
 LOCK_S = 30  # bound: seconds that a peer lock is valid; the lock of a dead task expires
 SENT_S = 20  # a task that has not begun by then counts as lost, and the next wake-up sends another
 RPS_MAX = 1000  # RPs of one request (wire.py)
-GATHER_S = 0.005  # after a notification, so that a busy gateway reports many events at once
-log = logging.getLogger(__name__)
 
 
 _stopping = per_process(threading.Event)
@@ -111,51 +105,3 @@ def forwarding_locks_recover() -> list[str]:
             del abandoned[peer]
         ended.append(peer)
     return ended
-
-
-class ForwardingNotifier:
-    """Wake-ups of one gateway process, for events appended at RPs with links.
-
-    The hot path notes the RP and its peers, two dictionary operations. A dedicated thread then wakes the peers; notes
-    made meanwhile are included in the next wake-up. The sweep covers failures.
-    """
-
-    def __init__(self) -> None:
-        self._noted: dict[str, set[str]] = {}
-        self._task: asyncio.Task[None] | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="waking")
-
-    def appended(self, descriptor: Destination) -> None:
-        """Note that events were appended at an RP with links."""
-        for peer in descriptor.links:
-            noted = self._noted.get(peer)
-            if noted is None:
-                self._noted[peer] = {descriptor.id}
-            else:
-                noted.add(descriptor.id)
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._notify())
-
-    async def close(self) -> None:
-        """Send the noted wake-ups, and stop."""
-        if self._task is not None:
-            await asyncio.gather(self._task, return_exceptions=True)
-        self._thread.shutdown(wait=False)
-
-    async def _notify(self) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            while self._noted:
-                noted, self._noted = self._noted, {}
-                await loop.run_in_executor(self._thread, _wake_all, noted)
-                await asyncio.sleep(GATHER_S)
-        finally:
-            self._task = None
-
-
-def _wake_all(noted: dict[str, set[str]]) -> None:
-    try:
-        for peer, rps in noted.items():
-            wake(peer, rps)
-    except RedisError as error:
-        log.warning("Peers could not be woken; the sweep will find their backlog: %s", error)

@@ -1,0 +1,51 @@
+"""Vectors that wait for company (overlay/announcements.py), per peer: a sorted set of RPs, each by the time since which its vector waits.
+
+Gateways note them where an event is only announced on a link; turns of forwarding take them, and put back what they do not send. What a
+turn that died had taken is found by the comparison of the sweep (replication/forwarding/sweeping.py).
+
+All raise redis.RedisError. Times are Unix seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from eventing.store.client import client
+from eventing.store.keys import VECTORS_URGENT_KEY, peer_key
+
+_WHAT = "waiting"
+
+
+def vectors_note(waiting: Mapping[str, Collection[str]], since: float) -> None:
+    """Note that vectors of these RPs wait, by peer; those that wait already keep their time."""
+    pipeline = client().pipeline(transaction=False)
+    for peer, rps in waiting.items():
+        if rps:
+            pipeline.zadd(peer_key(peer, _WHAT), dict.fromkeys(rps, since), nx=True)
+    pipeline.execute()
+
+
+def vectors_take(peer: str, count_max: int) -> dict[str, float]:
+    """Remove and return the RPs whose vectors wait for a peer, with the time since when; at most so many, the oldest first."""
+    found: Any = client().zpopmin(peer_key(peer, _WHAT), count_max)
+    return {rp.decode(): float(since) for rp, since in found}
+
+
+def vectors_waiting(peers: Sequence[str]) -> dict[str, float]:
+    """Return since when a vector waits for each of these peers; without peers for which none waits."""
+    pipeline = client().pipeline(transaction=False)
+    for peer in peers:
+        pipeline.zrange(peer_key(peer, _WHAT), 0, 0, withscores=True)
+    found = zip(peers, pipeline.execute(), strict=True)
+    return {peer: float(entries[0][1]) for peer, entries in found if entries}
+
+
+def vectors_urgent_set(kept_s: float) -> None:
+    """Note for `kept_s` that links fail, so that vectors are sent soon by turns of their own."""
+    client().set(VECTORS_URGENT_KEY, "1", px=max(1, int(kept_s * 1000)))
+
+
+def vectors_urgent() -> bool:
+    """Return the note of `vectors_urgent_set`."""
+    return bool(client().exists(VECTORS_URGENT_KEY))
