@@ -108,4 +108,8 @@ def _holder(name: str, held: Held) -> dict[str, Any]:
         (held.subscriptions, quota.subscriptions_per_principal),
     )
     fullest = max((used / most for used, most in parts if most), default=0.0)
-    return {"name": name, "held": held, "history": words.size(held.history_bytes), "fullest": f"{fullest:.0%}"}
+    return {"name": name, "held": held, "history": words.size(held.history_bytes), "fullest": _percent(fullest)}
+
+
+def _percent(share: float) -> str:
+    return "< 1\u202f%" if 0 < share < 0.01 else f"{100 * share:.0f}\u202f%"

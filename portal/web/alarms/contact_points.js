@@ -32,7 +32,7 @@ export function startContactPoints(page) {
         name: "Notified of",
         width: "12rem",
         cell: ({ severity, resolved, group_s: every }) =>
-          html`${severity === "critical" ? "critical alarms" : "all alarms"}<span class="rp-sub">${resolved ? "also when they end; " : ""}at most each ${durationText(every)}</span>`,
+          html`${severity === "critical" ? "critical alarms" : "all alarms"}<span class="rp-sub">${resolved ? "also when they end; " : ""}at most one in ${durationText(every)}</span>`,
       },
       { name: "Last delivery", width: "10rem", cell: state },
       ...("operates" in page
@@ -199,7 +199,7 @@ function fields(
     url,
     to,
     choice("severity", "Notify of", { warning: "all alarms", critical: "critical alarms" }, severity),
-    durationField("every", { label: "At most one message each", seconds: every }),
+    durationField("every", { label: "At most one message in", seconds: every }),
     ends,
   );
   return box;

@@ -61,6 +61,7 @@ def documented(guide: Path) -> dict[str, int]:
     return {task: int(presses) for task, presses in rows}
 
 
+@pytest.mark.timeout(900)
 def test_ten_tasks_are_done_by_keyboard_within_the_documented_presses(browser: Any, domain: Domain) -> None:
     needed: dict[str, int] = {}
     with domain.http(admin=True) as client, Closing(Console(browser, domain)) as console:
