@@ -18,6 +18,7 @@ the queries of most of them.
 """
 CONNECT_S = 5  # bound: seconds to connect; the server counts as away
 UNANSWERED_MS = 20_000  # bound: milliseconds that sent bytes stay unconfirmed; the connection counts as lost
+ABANDONED_S = 10.0  # bound: seconds in which a transaction sends nothing; the server ends it, with the locks of a host that was cut off
 OPTIONS = frozenset(
     {
         *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "channel_binding", "target_session_attrs"),
@@ -55,6 +56,7 @@ def database_settings(config: Config, process: str) -> dict[str, Any]:
         **_place("HERALD_DATABASE_URL", config.database_url),
         "CONN_MAX_AGE": 0,
         "POOL": {"max_size": connections_max(config, process)},
+        "ABANDONED_S": ABANDONED_S,
         "DIRECT": _place("HERALD_MIGRATION_DATABASE_URL", config.migration_database_url)
         if config.migration_database_url
         else {},

@@ -22,3 +22,4 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):  # noqa: F405
     # A file, not memory: tests with several threads need what a running domain has, connections of their own.
     DATABASES["default"]["TEST"] = {"NAME": os.path.join(os.environ["HERALD_DATA_DIR"], "test.sqlite3")}  # noqa: F405, PTH118
 DATABASES["default"].get("DIRECT", {}).pop("NAME", None)  # noqa: F405 - the test database is migrated
+DATABASES["default"]["ABANDONED_S"] = None  # noqa: F405 - a test that is one transaction may pause

@@ -12,8 +12,10 @@ from django.db.models import F, FloatField, Func, Q
 
 from eventing.periodic.models import PeriodicTask
 from eventing.periodic.rules import EARLY_S, LEASE_S, Standing, is_due, is_held, lease_s, next_due_in_s
+from eventing.sql.locking import abandoned_after
 
 HOLDER_CHARS_MAX = 100
+TAKING_S = 2.0  # bound: seconds that a process which takes tasks sends nothing meanwhile; it takes none, and blocks no other host
 
 
 class DatabaseClock(Func):
@@ -69,6 +71,7 @@ def tasks_take(tasks: Iterable[Standing], periods_s: Mapping[str, float], holder
     if not due:
         return []
     with transaction.atomic():  # one write to the disk for all of them
+        abandoned_after(TAKING_S)
         return [run for task in due if (run := _take(task, periods_s[task.name], holder)) is not None]
 
 

@@ -26,6 +26,17 @@ def lock_domain() -> None:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_DOMAIN_LOCK])
 
 
+def abandoned_after(after_s: float) -> None:
+    """Have PostgreSQL end the present transaction, and its locks, when nothing is sent in it for so long; its next query then raises OperationalError.
+
+    It keeps the locks of a host that was cut off until TCP gives up, a quarter of an hour or hours. Transactions that do not call this have the bound of
+    their connection (portal/database.py: ABANDONED_S). Without effect on SQLite, whose users are on one machine.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{after_s:g}s'")
+
+
 def lock_audit() -> None:
     """Serialise the writing of audit entries, until the transaction ends. Taken after all other locks, so it cannot deadlock."""
     if connection.vendor == "postgresql":

@@ -11,6 +11,7 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from demo.harness.servers import wait_for
+from eventing.periodic import services
 from eventing.periodic.models import PeriodicTask
 from eventing.periodic.rules import LEASE_S, STOP_BELOW_S, Standing
 from eventing.periodic.services import (
@@ -178,3 +179,39 @@ def test_the_database_keeps_the_time(transactional_db: Callable[..., Any]) -> No
         sql, _ = getattr(DatabaseClock(), f"as_{connection.vendor}")(None, connection)
         cursor.execute(f"SELECT {sql}")
         assert abs(cursor.fetchone()[0] - time.time()) < 60
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_host_that_is_cut_off_while_it_takes_tasks_blocks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its transaction holds the rows, and PostgreSQL is not told that it will never end."""
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite has no other hosts")
+    took, over, failed = threading.Event(), threading.Event(), []
+    found, plainly = seen(), services._take
+
+    def take_and_fall_silent(*arguments: Any) -> Run | None:
+        run = plainly(*arguments)
+        took.set()
+        over.wait(60)
+        return run
+
+    def cut_off() -> None:
+        try:
+            take(found, "cut 1")
+        except DatabaseError as error:
+            failed.append(error)
+        finally:
+            connection.close()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(services, "_take", take_and_fall_silent)
+        thread = threading.Thread(target=cut_off)
+        thread.start()
+        assert took.wait(60)
+    began = time.monotonic()
+    assert take(found, "b 2") == [Run(NAME, 1)]
+    assert time.monotonic() - began < services.TAKING_S + BUSY_S
+    over.set()
+    thread.join(60)
+    assert failed, "the one that was cut off has taken nothing"
+    assert PeriodicTask.objects.get().holder == "b 2"

@@ -35,6 +35,8 @@ def domain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SpreadDomain]:
 def _at_the_desk(domain: SpreadDomain) -> Iterator[None]:
     with domain.network["desk"].inside():
         yield
+    domain.network.heal()
+    wait_for(domain.redis.is_whole, BACK_WITHIN_S, about="the stores are whole again")
 
 
 def readiness(domain: SpreadDomain, name: str) -> tuple[int, dict[str, str]]:

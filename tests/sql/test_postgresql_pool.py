@@ -115,14 +115,18 @@ def test_a_connection_is_returned_when_its_thread_ends(server: PostgresServer, p
     wait_for(lambda: server.clients("pool") <= MOST, about="the connections are few")
 
 
-FORK = """
+BEGUN = """
 import os, sys
 from django.conf import settings
 from eventing.sql.postgresql.base import DatabaseWrapper
-place = {"ENGINE": "eventing.sql.postgresql", "NAME": "postgres", "USER": sys.argv[2], "HOST": sys.argv[1], "POOL": {"max_size": 2}}
+place = {"ENGINE": "eventing.sql.postgresql", "NAME": "postgres", "USER": sys.argv[2], "HOST": sys.argv[1], "POOL": {"max_size": 2}, "ABANDONED_S": 0.5}
 settings.configure(DATABASES={"default": place}, USE_TZ=True)
 import django; django.setup()
 from django.db import connection
+"""
+FORK = (
+    BEGUN
+    + """
 def pid():
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
@@ -136,13 +140,32 @@ _, status = os.waitpid(child, 0)
 assert os.waitstatus_to_exitcode(status) == 0, "the child used the parent's connection"
 assert pid() == before, "the child ended the parent's connection"
 """
+)
+ABANDONED = (
+    BEGUN
+    + """
+import time
+from django.db import OperationalError, transaction
+def lock():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(1)")
+try:
+    with transaction.atomic():
+        lock()
+        time.sleep(3)  # as a host that was cut off
+        lock()
+    sys.exit("the transaction was not ended")
+except OperationalError:
+    connection.close()
+with transaction.atomic():
+    lock()
+"""
+)
 
 
-def test_a_forked_child_has_connections_of_its_own_and_leaves_the_parents_alone(
-    server: PostgresServer, tmp_path: Path
-) -> None:
-    script = tmp_path / "fork.py"
-    script.write_text(FORK)
+def run(server: PostgresServer, script: Path, text: str) -> None:
+    """Run a program that uses the engine in a process of its own."""
+    script.write_text(text)
     done = subprocess.run(
         [sys.executable, script, server.folder, OWNER],
         env={"PYTHONPATH": str(ROOT)},
@@ -153,3 +176,13 @@ def test_a_forked_child_has_connections_of_its_own_and_leaves_the_parents_alone(
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_server_ends_a_transaction_in_which_nothing_is_sent(server: PostgresServer, tmp_path: Path) -> None:
+    run(server, tmp_path / "abandoned.py", ABANDONED)
+
+
+def test_a_forked_child_has_connections_of_its_own_and_leaves_the_parents_alone(
+    server: PostgresServer, tmp_path: Path
+) -> None:
+    run(server, tmp_path / "fork.py", FORK)
