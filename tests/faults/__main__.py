@@ -78,6 +78,7 @@ def _run_seeds(seeds: range, settings: Settings, made: Path, keep: Path, keep_al
                     _keep(folder, kept)
                     raise
                 report = check(read(path))
+                report.notes["tracebacks of gateways so far"] = domain.gateways.log.count("Traceback")
                 print(f"seed {seed}: {_summary(report)}, {time.monotonic() - began:.0f} s", flush=True)
                 show(report)
                 if report.violations or keep_all:

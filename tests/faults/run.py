@@ -106,7 +106,8 @@ async def _run(domain: FaultyDomain, history: History, seed: int, settings: Sett
     by_http = [HttpPublisher(access, f"p{number}", rp, each / 1.5) for number, rp in enumerate(rps, 1)]
     by_websocket = [WebSocketPublisher(access, f"w{number}", rps, settings.rate / 4) for number in (1, 2)]
     reading = [asyncio.create_task(reader.run()) for reader in readers]
-    publishing = [asyncio.create_task(one.run()) for one in (*by_http, *by_websocket)]
+    publishers: list[HttpPublisher | WebSocketPublisher] = [*by_http, *by_websocket]
+    publishing = [asyncio.create_task(one.run()) for one in publishers]
     try:
         await asyncio.gather(asyncio.to_thread(faults, Stage(domain, history, rps)), asyncio.sleep(settings.seconds))
         access.over.set()
