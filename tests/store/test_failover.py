@@ -198,11 +198,12 @@ async def test_reads_leave_a_primary_that_hangs_when_its_replica_is_promoted(
     try:
         for name in names:
             await client.set(name, name)
+        pipeline = client.pipeline(transaction=False)
+        for name in names:
+            pipeline.get(name)
         cluster.primaries[1].pause(True)
         async with asyncio.timeout(120):
-            await asyncio.gather(
-                *(client.get(name) for name in names), client.pipeline(transaction=False).get("1").execute()
-            )
+            await asyncio.gather(*(client.get(name) for name in names), pipeline.execute())
     finally:
         cluster.primaries[1].pause(False)
         await client.aclose()
