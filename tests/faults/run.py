@@ -40,7 +40,7 @@ class Settings:
         replicas: of each of three primaries.
         faults: those that may happen; empty: all.
         rate: events a second, about.
-        older: a source tree of which the last gateway is (domain.py).
+        cuts: whether the ways to servers can be cut; older: a source tree of which the last gateway is (domain.py).
     """
 
     level: str = "replicated:all"
@@ -49,6 +49,7 @@ class Settings:
     gateways: int = 2
     faults: Sequence[str] = ()
     rate: float = 60.0
+    cuts: bool = True
     older: Path | None = None
 
 
