@@ -26,7 +26,7 @@ from tests.faults.nemesis import Nemesis, schedule
 from tests.gateway.server import ADMIN, Prepared
 
 RPS = 5
-SETTLED_WITHIN_S = 60.0
+SETTLED_WITHIN_S = 120.0
 """After the faults: publishers are answered, and readers get to the end."""
 
 
