@@ -8,6 +8,7 @@ meanwhile.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -104,7 +105,10 @@ class RoutedNotificationChannels:
             except TimeoutError:
                 continue
             self._lost.clear()
-            await look_again(self._plane, began)
+            with contextlib.suppress(
+                RedisError
+            ):  # none is known yet, and no server states it: the next turn looks again
+                await look_again(self._plane, began)
 
     def _place(self, channels: Iterable[str]) -> None:
         """Subscribe at their homes to those channels that are elsewhere."""

@@ -33,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--replicas", type=int, default=1, help="replicas of each of three primaries (1)")
     parser.add_argument("--gateways", type=int, default=2, help="gateways (2)")
     parser.add_argument("--rate", type=float, default=60.0, help="events a second, about (60)")
+    parser.add_argument("--no-cuts", action="store_true", help="servers without proxies, which cost CPU")
     parser.add_argument("--older", help="commit of which one gateway is, on one Redis; with --level stored")
     parser.add_argument("--faults", default="", help="faults that may happen, separated by commas (all)")
     parser.add_argument(
@@ -48,7 +49,16 @@ def main(arguments: list[str] | None = None) -> int:
     seeds = range(asked.first, asked.first + asked.seeds)
     with tempfile.TemporaryDirectory(prefix="herald-faults-") as made:
         older = source_tree(asked.older, Path(made)) if asked.older else None
-        settings = Settings(asked.level, asked.seconds, asked.replicas, asked.gateways, faults, asked.rate, older)
+        settings = Settings(
+            level=asked.level,
+            seconds=asked.seconds,
+            replicas=asked.replicas,
+            gateways=asked.gateways,
+            faults=faults,
+            rate=asked.rate,
+            cuts=not asked.no_cuts,
+            older=older,
+        )
         return _run_seeds(seeds, settings, Path(made), asked.keep, asked.keep_all)
 
 
@@ -78,6 +88,7 @@ def _run_seeds(seeds: range, settings: Settings, made: Path, keep: Path, keep_al
                     _keep(folder, kept)
                     raise
                 report = check(read(path))
+                report.notes["tracebacks of gateways so far"] = domain.gateways.log.count("Traceback")
                 print(f"seed {seed}: {_summary(report)}, {time.monotonic() - began:.0f} s", flush=True)
                 show(report)
                 if report.violations or keep_all:

@@ -86,16 +86,24 @@ class FaultyDomain:
         folder: for all its files.
         replicas: of each of the three primaries.
         gateways: how many.
+        cuts: whether the ways to servers can be cut: proxies cost CPU, for the cluster bus even while nothing happens.
         older: a source tree of which the last gateway is; the data plane is then one embedded Redis. None: all are of this tree.
     """
 
     cluster: ClusterProcesses | None = None
 
     def __init__(
-        self, folder: Path, prepared: Prepared, *, replicas: int = 1, gateways: int = 2, older: Path | None = None
+        self,
+        folder: Path,
+        prepared: Prepared,
+        *,
+        replicas: int = 1,
+        gateways: int = 2,
+        cuts: bool = True,
+        older: Path | None = None,
     ) -> None:
         self._folder, self._prepared = folder, prepared
-        self._replicas, self._gateways, self._older = replicas, gateways, older
+        self._replicas, self._gateways, self._cuts, self._older = replicas, gateways, cuts, older
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
@@ -112,7 +120,7 @@ class FaultyDomain:
         return self
 
     def _clustered(self, stack: contextlib.ExitStack) -> LiveGateway:
-        new_node = partial(ProxiedNode, background=self.background)
+        new_node = partial(ProxiedNode, background=self.background) if self._cuts else Node
         self.cluster = ClusterProcesses(self._folder / "cluster", replicas=self._replicas, new_node=new_node)
         stack.callback(self.cluster.kill)
         servers: dict[str, Any] = {
@@ -138,9 +146,8 @@ class FaultyDomain:
         return [entrance.url for entrance in self.entrances]
 
     def ways_of(self, node: Node) -> list[Proxy]:
-        """The proxies in front of a server: to its port, and to its port of the cluster bus."""
-        assert isinstance(node, ProxiedNode)
-        return node.ways
+        """The proxies in front of a server, if there are any: to its port, and to its port of the cluster bus."""
+        return node.ways if isinstance(node, ProxiedNode) else []
 
     def wait_whole(self) -> None:
         """Wait until every server is there, and every replica connected."""

@@ -79,11 +79,14 @@ class Nemesis:
                 "kill replica": lambda step: self._node(step, "slave", self._kill),
                 "stop primary": lambda step: self._node(step, "master", self._stop),
                 "stop replica": lambda step: self._node(step, "slave", self._stop),
+                "planned failover": lambda step: self._node(step, "slave", self._fail_over),
+            }
+        if self._nodes and domain.ways_of(self._nodes[0]):
+            self.faults |= {
                 "cut primary": lambda step: self._node(step, "master", self._cut_node),
                 "cut replica": lambda step: self._node(step, "slave", self._cut_node),
                 "cut bus of primary": lambda step: self._node(step, "master", self._cut_bus),
                 "isolate primary": lambda step: self._node(step, "master", self._isolate_node),
-                "planned failover": lambda step: self._node(step, "slave", self._fail_over),
             }
         if self._ways:
             self.faults["cut way"] = self._cut_way

@@ -15,7 +15,7 @@ from demo.harness.servers import eventually
 from eventing.core.events.cursors import Cursor
 from eventing.log.ack_waits import Level
 from eventing.log.reader import LogReader
-from eventing.log.routed_notifications import notification_channels
+from eventing.log.routed_notifications import RoutedNotificationChannels, notification_channels
 from eventing.log.scripts import Appended
 from eventing.store import connection, keys
 from eventing.store.connection import async_client
@@ -32,6 +32,14 @@ RPS = 60
 def cluster(tmp_path: Path) -> Iterator[ClusterProcesses]:
     """Three primaries, each with a replica."""
     made = ClusterProcesses(tmp_path, replicas=1)
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def one_primary(tmp_path: Path) -> Iterator[ClusterProcesses]:
+    """One primary with two replicas."""
+    made = ClusterProcesses(tmp_path, primaries=1, replicas=2)
     yield made
     made.kill()
 
@@ -166,6 +174,27 @@ async def test_notification_channels_are_back_after_a_crash(cluster: ClusterProc
         await channels.close()
 
 
+async def test_channels_are_subscribed_to_when_the_cluster_came_after_the_gateway(
+    one_primary: ClusterProcesses,
+) -> None:
+    """No server states the topology at first. Without a look that may fail, no channel would ever be subscribed to."""
+    one_primary.kill()
+    client = async_client(one_primary.url)
+    assert isinstance(client, RoutedAsyncRedis)
+    channels = notification_channels(client, lambda *_: None, lambda: None)
+    channels.start()
+    try:
+        subscribed = channels.subscribe(keys.notification_channel(next(NEW_RP)))
+        assert isinstance(channels, RoutedNotificationChannels)
+        await until(lambda: not channels._lost.is_set())  # it has been looked in vain
+        await asyncio.sleep(0.1)
+        await asyncio.to_thread(one_primary.start)
+        await asyncio.wait_for(subscribed, 60)
+    finally:
+        await channels.close()
+        await client.aclose()
+
+
 @pytest.mark.soak
 async def test_a_slot_that_moves_to_another_shard_keeps_its_events_in_order(
     cluster: ClusterProcesses, harness: Harness
@@ -198,22 +227,15 @@ async def test_reads_leave_a_primary_that_hangs_when_its_replica_is_promoted(
     try:
         for name in names:
             await client.set(name, name)
+        pipeline = client.pipeline(transaction=False)
+        for name in names:
+            pipeline.get(name)
         cluster.primaries[1].pause(True)
         async with asyncio.timeout(120):
-            await asyncio.gather(
-                *(client.get(name) for name in names), client.pipeline(transaction=False).get("1").execute()
-            )
+            await asyncio.gather(*(client.get(name) for name in names), pipeline.execute())
     finally:
         cluster.primaries[1].pause(False)
         await client.aclose()
-
-
-@pytest.fixture
-def one_primary(tmp_path: Path) -> Iterator[ClusterProcesses]:
-    """One primary with two replicas."""
-    made = ClusterProcesses(tmp_path, primaries=1, replicas=2)
-    yield made
-    made.kill()
 
 
 async def test_replicas_of_a_cluster_that_connect_since_they_were_counted_are_waited_for(
