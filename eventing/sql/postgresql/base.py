@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import atexit
 import os
+from types import TracebackType
 from typing import Any
 
-from django.db import connections
+from django.db import OperationalError, connections
 from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql import base
+from django.db.utils import DatabaseErrorWrapper
+from django.utils.functional import cached_property
+from psycopg.errors import ReadOnlySqlTransaction
 
 from eventing.core.container import per_process
 from eventing.sql.postgresql.pool import BoundedPool
@@ -25,11 +29,29 @@ END_S = 1.0
 """Seconds that the end of a process waits for the threads of its pool."""
 
 
+class _Errors(DatabaseErrorWrapper):
+    """Django's errors for those of the driver."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Raise as OperationalError, which counts as unavailable, what a server refuses that takes no writes: Django has it for
+        an internal error."""
+        if isinstance(error, ReadOnlySqlTransaction):
+            raise OperationalError(*error.args) from error
+        super().__exit__(kind, error, trace)
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     """One thread's use of the database: it borrows a connection for its first query, and returns it when it is closed."""
 
     SchemaEditorClass = DatabaseSchemaEditor
     _connection_pools: dict[str, BoundedPool]
+
+    @cached_property
+    def wrap_database_errors(self) -> _Errors:
+        """Context manager and decorator that translates the driver's errors."""
+        return _Errors(self)
 
     @property
     def pool(self) -> BoundedPool | None:
