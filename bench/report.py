@@ -100,6 +100,12 @@ _COLUMNS: dict[str, list[tuple[str, str, str]]] = {
         ("first_publish_ms", "first publish ms", ",.1f"),
         ("start_s", "start s", ",.1f"),
     ],
+    "gateways": [
+        ("deliveries_per_cpu_s", "deliveries per CPU-s", ",.0f"),
+        ("events_per_cpu_s", "publishes per CPU-s", ",.0f"),
+        ("ratio", "ratio", ".2f"),
+        ("p99_ms", "p99 ms", ",.1f"),
+    ],
 }
 TITLES = {
     "fanout": "Fan-out to WebSocket sessions of one RP",
@@ -113,6 +119,7 @@ TITLES = {
     "console": "The live console",
     "push": "Push to endpoints of subscribers",
     "idle-domain": "A whole domain in which nothing happens",
+    "gateways": "Two gateways against one",
 }
 LATEST = "latest"
 _COLOURS = {"herald": "#c0392b", "nchan": "#2c7a3f", "nats": "#2b5fa8", "channels": "#8a6d3b"}

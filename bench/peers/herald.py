@@ -44,7 +44,7 @@ class Processes(ServerProcesses):
     def pids(self, *names: str) -> list[int]:
         """Return the processes of the domain with these names; gateway and Redis if none is given."""
         table = json.loads((self._data / "processes.json").read_text())["processes"]
-        return [int(of["pid"]) for name, of in table.items() if name in (names or COUNTED)]
+        return [int(of["pid"]) for name, of in table.items() if name.partition("-")[0] in (names or COUNTED)]
 
     def everything_cpu_s(self) -> float:
         """Return the CPU seconds of all processes of the domain."""

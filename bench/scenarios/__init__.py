@@ -10,6 +10,7 @@ from bench.scenarios import (
     fanout,
     federation,
     forwarded_many,
+    gateways,
     idle,
     idle_domain,
     many_rps,
@@ -29,9 +30,10 @@ SCENARIOS: dict[str, Scenario] = {
     "console": console.run,
     "push": push.run,
     "idle-domain": idle_domain.run,
+    "gateways": gateways.run,
 }
-LONG = frozenset({"federation", "forwarded-many", "console", "push", "idle-domain"})
+LONG = frozenset({"federation", "forwarded-many", "console", "push", "idle-domain", "gateways"})
 """Scenarios that run only on request: they take some minutes, and start domains of their own."""
 
-APART = frozenset({"console", "forwarded-many", "push", "idle-domain"})
+APART = frozenset({"console", "forwarded-many", "push", "idle-domain", "gateways"})
 """Scenarios with result files of their own when run alone with the default options."""

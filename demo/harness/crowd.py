@@ -40,6 +40,7 @@ class CrowdPart:
         )
         self.report = CrowdReport()
         self.delays_ms: list[tuple[str, float, float]] = []
+        self.returns: list[tuple[float, float]] = []
         self._listening = threading.Thread(target=self._listen, name="crowd", daemon=True)
         self._listening.start()
 
@@ -69,15 +70,17 @@ class CrowdPart:
         for line in self._process.stdout:
             report = msgspec.json.decode(line, type=CrowdReport)
             self.delays_ms += report.delays_ms[: DELAYS_MAX - len(self.delays_ms)]
+            self.returns += report.returns
             self.report = report
 
 
 class Crowd:
-    """Readers of one RP, who begin at these URLs in turn, without a token.
+    """Readers of an RP each, who begin at these URLs in turn, without a token.
 
     Args:
+        rp: the RP, or several, separated by commas, that the readers read in turn.
         processes: among which the readers are divided.
-        measures: whether `delays_ms` are kept.
+        measures: whether `delays_ms` and `returns` are kept.
         nice: priority of the processes, as of nice(1): what thousands of readers cost is not to slow down the domains.
     """
 
@@ -116,6 +119,11 @@ class Crowd:
     def delays_ms(self) -> list[tuple[str, float, float]]:
         """Return the measured delays: URL of the domain, monotonic seconds of the publish, milliseconds."""
         return [one for part in self._parts for one in list(part.delays_ms)]
+
+    @property
+    def returns(self) -> list[tuple[float, float]]:
+        """Return when readers were back whose connection was lost, monotonic seconds, and how many seconds they were away."""
+        return [one for part in self._parts for one in list(part.returns)]
 
     def close(self) -> None:
         """End all readers."""

@@ -1,4 +1,4 @@
-"""`python -m demo.harness.crowd_process`: many readers of one RP in one process, each with a WebSocket of its own; crowd.py starts it.
+"""`python -m demo.harness.crowd_process`: many readers of one RP, or of some, in one process, each with a WebSocket of its own; crowd.py starts it.
 
 A reader is a connection of the client library (`herald.connection`) without the rest of a Client: session, choice of the best server, return
 after failures and cursors are the library's. Two things differ, because thousands of readers run on one machine: no HTTP
@@ -52,6 +52,8 @@ class CrowdReport(msgspec.Struct, kw_only=True):
         doubled: numbers that a reader received again.
         moves: of readers between domains.
         delays_ms: URL of the domain, seconds of the monotonic clock at the publish, delay: since the report before, if wanted.
+        returns: seconds of the monotonic clock when a reader was back whose connection was lost, and how long it was away;
+            since the report before, if wanted.
         errors: why readers ended that should not have, the last few.
     """
 
@@ -63,6 +65,7 @@ class CrowdReport(msgspec.Struct, kw_only=True):
     doubled: int = 0
     moves: int = 0
     delays_ms: list[tuple[str, float, float]] = []
+    returns: list[tuple[float, float]] = []
     errors: list[str] = []
 
 
@@ -126,16 +129,18 @@ class CrowdOfReaders:
     """All readers of the process; their connections' owner (`connection.Owner`).
 
     Args:
-        measures: whether the delay of each event is reported.
+        rps: which the readers read in turn, one each.
+        measures: whether the delay of each event, and of each return, is reported.
     """
 
-    def __init__(self, urls: Sequence[str], rp: str, *, measures: bool) -> None:
+    def __init__(self, urls: Sequence[str], rps: Sequence[str], *, measures: bool) -> None:
         self.received = self.missing = self.doubled = self.moves = 0
         self.measures = measures
         self.delays_ms: list[tuple[str, float, float]] = []
+        self.returns: list[tuple[float, float]] = []
         self.counters = Counters()
         self._urls = urls
-        self._target: Target = ("rp", rp)
+        self._targets: list[Target] = [("rp", rp) for rp in rps]
         self._readers: list[CrowdReader] = []
         self._numbers = itertools.count()
         self._errors: list[str] = []
@@ -180,7 +185,7 @@ class CrowdOfReaders:
                 if self._wanted.is_set():
                     return
             if order.readers > had:
-                self._readers.append(CrowdReader(self, self._target))
+                self._readers.append(CrowdReader(self, self._targets[len(self._readers) % len(self._targets)]))
             else:
                 await self._readers.pop(self._random.randrange(len(self._readers))).connection.close()
 
@@ -192,8 +197,9 @@ class CrowdOfReaders:
         self._errors = [*self._errors, f"{reader.url}: {error}"][-ERRORS_SHOWN:]
 
     def report(self) -> CrowdReport:
-        """Return the present state; the delays are those since the report before."""
+        """Return the present state; delays and returns are those since the report before."""
         delays, self.delays_ms = self.delays_ms, []
+        returns, self.returns = self.returns, []
         there = [one for one in self._readers if one.is_open]
         return CrowdReport(
             open=len(there),
@@ -204,6 +210,7 @@ class CrowdOfReaders:
             doubled=self.doubled,
             moves=self.moves,
             delays_ms=delays,
+            returns=returns,
             errors=self._errors,
         )
 
@@ -228,7 +235,9 @@ class CrowdOfReaders:
         """Ignore it: what a loss costs shows in numbers and delays."""
 
     def replaced(self, return_: Reconnected) -> None:
-        """Ignore it, too."""
+        """Note it, if it is wanted."""
+        if self.measures:
+            self.returns.append((time.monotonic(), return_.away_s))
 
     def moved(self, move: Move) -> None:
         """Count."""
@@ -293,7 +302,7 @@ async def _main(crowd: CrowdOfReaders) -> None:
 def main() -> None:
     """Run until the end of the input."""
     parser = argparse.ArgumentParser(prog="crowd_process")
-    parser.add_argument("rp")
+    parser.add_argument("rps", help="separated by commas")
     parser.add_argument("urls", nargs="+")
     parser.add_argument("--measures", action="store_true")
     parser.add_argument("--nice", type=int, default=0)
@@ -301,7 +310,7 @@ def main() -> None:
     os.nice(chosen.nice)
 
     async def run() -> None:
-        await _main(CrowdOfReaders(chosen.urls, chosen.rp, measures=chosen.measures))
+        await _main(CrowdOfReaders(chosen.urls, chosen.rps.split(","), measures=chosen.measures))
 
     uvloop.run(run())
 

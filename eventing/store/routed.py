@@ -124,7 +124,7 @@ class RoutedRedis(redis.Redis):
                     return [error]
                 raise
             finally:
-                pipeline.reset()  # type: ignore[no-untyped-call]
+                pipeline.reset()
 
         (answer,) = self.spread([("EXEC", key)], send)
         if isinstance(answer, Exception):

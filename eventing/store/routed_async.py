@@ -93,7 +93,7 @@ class RoutedAsyncRedis(redis.asyncio.Redis):
             pipeline = node.pipeline(transaction=True)
             try:
                 if batch.asking:  # holds for the whole transaction on this connection
-                    await pipeline.immediate_execute_command("ASKING")
+                    await pipeline.immediate_execute_command("ASKING")  # type: ignore[no-untyped-call]
                 pipeline.command_stack = [(args, dict(options)) for args, options in commands]
                 return [await pipeline.execute(raise_on_error=False)]
             except RedisError as error:
@@ -101,7 +101,7 @@ class RoutedAsyncRedis(redis.asyncio.Redis):
                     return [error]
                 raise
             finally:
-                await pipeline.reset()
+                await pipeline.reset()  # type: ignore[no-untyped-call]
 
         (answer,) = await self._spread([("EXEC", key)], send)
         if isinstance(answer, Exception):

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 import httpx
+import redis
 
 from eventing.core.events.cursors import Cursor
 from eventing.store import keys
@@ -16,6 +17,7 @@ from tests.gateway.client import Client
 from tests.gateway.server import LiveGateway
 from tests.gateway.test_replica_cursors import Replicas, replicas
 from tests.gateway.test_subscriptions import pull, subscribe
+from tests.store.homes import calls
 
 __all__ = ["replicas"]
 
@@ -36,14 +38,13 @@ async def received(live_gateway: LiveGateway) -> None:
 class Calls:
     """How many scripts Redis has run since this was made."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: redis.Redis) -> None:
         self._client = client
-        client.config_resetstat()
+        self._before = calls(client, "eval", "evalsha")
 
     @property
     def scripts(self) -> int:
-        found = self._client.info("commandstats")
-        return sum(int(found.get(f"cmdstat_{name}", {}).get("calls", 0)) for name in ("eval", "evalsha"))
+        return calls(self._client, "eval", "evalsha") - self._before
 
 
 @contextmanager

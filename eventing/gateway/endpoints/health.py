@@ -22,6 +22,7 @@ from eventing.core.container import per_process
 from eventing.core.errors import ApplicationError
 from eventing.gateway import http
 from eventing.gateway.gateway import Gateway
+from eventing.sql.read_only import is_read_only
 from eventing.sql.threads import in_database
 from eventing.store import presence
 from eventing.store.errors import RedisError
@@ -33,6 +34,7 @@ ANSWER_S = 1.5  # bound: seconds of one check of `/readyz`; a part that has not 
 
 OK = "ok"
 SILENT = "does not answer"
+READ_ONLY = "takes no writes: it is a standby, or was set read-only"
 Check = Callable[[Gateway], Awaitable[str]]
 log = logging.getLogger(__name__)
 
@@ -67,8 +69,9 @@ async def _redis(gateway: Gateway) -> str:
 
 async def _sql(gateway: Gateway) -> str:
     """Read a table of Herald: if the file of SQLite is missing, an empty one would be created and would appear healthy."""
-    prepared = await in_database(is_prepared, threads=_database())()
-    return OK if prepared else "has no key of this domain: it is not the database that was prepared at the start"
+    if not await in_database(is_prepared, threads=_database())():
+        return "has no key of this domain: it is not the database that was prepared at the start"
+    return READ_ONLY if await in_database(is_read_only, threads=_database())() else OK
 
 
 def _present(child: str, sentence: str) -> Check:

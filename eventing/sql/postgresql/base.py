@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import atexit
 import os
+from types import TracebackType
 from typing import Any
 
-from django.db import connections
+from django.db import OperationalError, connections
 from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql import base
-from django.db.utils import DatabaseErrorWrapper, OperationalError
+from django.db.utils import DatabaseErrorWrapper
 from django.utils.functional import cached_property
-from psycopg.errors import IdleInTransactionSessionTimeout
+from psycopg.errors import IdleInTransactionSessionTimeout, ReadOnlySqlTransaction
 
 from eventing.core.container import per_process
 from eventing.sql.postgresql.pool import BoundedPool
@@ -28,13 +29,17 @@ END_S = 1.0
 """Seconds that the end of a process waits for the threads of its pool."""
 
 
-class _ErrorWrapper(DatabaseErrorWrapper):
-    """Makes Django's errors of psycopg's. A transaction that the server has ended because nothing was sent in it is a lost connection, which
-    callers expect, and no internal error."""
+class _Errors(DatabaseErrorWrapper):
+    """Makes Django's errors of the driver's."""
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Raise as OperationalError, which counts as unavailable, what Django has for an internal error: the refusal of a server that takes
+        no writes, and a transaction that the server has ended because nothing was sent in it, which is a lost connection."""
         if isinstance(error, IdleInTransactionSessionTimeout):
             self.wrapper.errors_occurred = True
+        if isinstance(error, (IdleInTransactionSessionTimeout, ReadOnlySqlTransaction)):
             raise OperationalError(*error.args).with_traceback(trace) from error
         super().__exit__(kind, error, trace)
 
@@ -46,9 +51,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
     _connection_pools: dict[str, BoundedPool]
 
     @cached_property
-    def wrap_database_errors(self) -> DatabaseErrorWrapper:
-        """Context manager in which Django's errors are raised."""
-        return _ErrorWrapper(self)
+    def wrap_database_errors(self) -> _Errors:
+        """Context manager and decorator in which Django's errors are raised."""
+        return _Errors(self)
 
     @property
     def pool(self) -> BoundedPool | None:
