@@ -31,6 +31,7 @@ class Channel:
         self.ready_at = 0.0
         self.flushes: list[tuple[float, int]] = []
         self.pending = 0
+        self.sinks: list[Any] = []
         self.twice = asyncio.Event()
         self._clock = clock
         self._cost_s = cost_s
@@ -40,6 +41,11 @@ class Channel:
         self._clock.now += self._cost_s
         self.flushes.append((asyncio.get_running_loop().time(), self.pending))
         self.pending = 0
+        for sink in self.sinks:
+            if gathered is None:
+                sink.write(b".")
+            else:
+                gathered.setdefault(sink, []).append(b".")
         if len(self.flushes) == 2:
             self.twice.set()
 
@@ -123,6 +129,33 @@ async def test_many_quiet_channels_are_gathered_after_the_first_few() -> None:
     channels: list[Any] = [Channel(clock) for _ in range(100)]
     for channel in channels:
         ring(paced, channel)
+    await asyncio.sleep(0)
     assert sum(len(channel.flushes) for channel in channels) == pacer.AT_ONCE_MAX
     await asyncio.sleep(TICK_S * 3)
     assert all(sum(count for _, count in channel.flushes) == 1 for channel in channels)
+
+
+class Sink:
+    """A reader of several channels."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+
+@in_virtual_time
+async def test_a_reader_of_several_quiet_channels_gets_one_write_for_those_of_one_turn() -> None:
+    clock = Clock()
+    paced = Pacer(TICK_S, LONGEST_S, clock)
+    channels: list[Any] = [Channel(clock) for _ in range(4)]
+    sink = Sink()
+    for channel in channels:
+        channel.sinks = [sink]
+        ring(paced, channel)
+    assert sink.written == [b"."]
+    await asyncio.sleep(0)
+    assert sink.written == [b".", b"..."]
+    assert asyncio.get_running_loop().time() < TICK_S
+    assert all(len(channel.flushes) == 1 for channel in channels)

@@ -4,6 +4,9 @@ A tick is `tick_s` long, and longer where writing is expensive: a flush that too
 `GATHERED_FLUSHES` times t, up to `tick_max_s`. So a channel of a thousand sessions spends at most a sixth of the process on
 sending small segments, and gathers new events into fewer and larger ones; a channel of ten sessions keeps the short
 tick. Cheap work is never delayed for expensive work: each channel has a pause of its own.
+
+Of several idle channels that get events in one turn of the loop, the first is written within it and the others at its end,
+together: a reader of several of them gets one write.
 """
 
 from __future__ import annotations
@@ -51,10 +54,12 @@ class Pacer:
         )
         self._tick_ends = 0.0
         self._at_once = 0
+        self._turn: list[Paced] = []  # to be written at the end of this turn of the loop
         self._loop: asyncio.AbstractEventLoop | None = None  # getting the running loop is a system call
 
     def soon(self, channel: Paced) -> None:
-        """Flush `channel` now if it has been quiet and this tick has room for it, else at the end of its pause or the tick."""
+        """Flush `channel` now, or at the end of this turn, if it has been quiet and this tick has room for it, else at the end of its
+        pause or the tick."""
         if channel.dirty:
             return
         if self._loop is None:
@@ -65,9 +70,13 @@ class Pacer:
             self._at_once = 0
         if channel.ready_at <= now and self._at_once < AT_ONCE_MAX:
             self._at_once += 1
-            began = self._clock()
-            channel.flush()
-            channel.ready_at = now + self._pause_s(began)
+            if self._at_once == 1:
+                self._flush([channel], now)
+                return
+            channel.dirty = True
+            if not self._turn:
+                self._loop.call_soon(self._flush_turn, self._loop)
+            self._turn.append(channel)
             return
         channel.dirty = True
         self._dirty.append(channel)
@@ -84,8 +93,11 @@ class Pacer:
         self._wakes_at = when
         self._timer = loop.call_at(when, self._flush_due, loop)
 
+    def _flush_turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        due, self._turn = self._turn, []
+        self._flush(due, loop.time())
+
     def _flush_due(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Flush the due channels; sinks that follow several of them get one write for all."""
         self._timer = None
         now = loop.time()
         horizon = now + SLACK_S
@@ -93,6 +105,13 @@ class Pacer:
         self._dirty = (
             [channel for channel in self._dirty if channel.ready_at > horizon] if len(due) < len(self._dirty) else []
         )
+        self._tick_ends = now + self._flush(due, now)
+        self._at_once = 0
+        if self._dirty:
+            self._wake_at(loop, min(channel.ready_at for channel in self._dirty))
+
+    def _flush(self, due: list[Paced], now: float) -> float:
+        """Flush these channels; sinks that follow several of them get one write for all. Returns the seconds of their pause."""
         began = self._clock()
         if len(due) == 1:
             due[0].flush()
@@ -105,7 +124,4 @@ class Pacer:
         pause_s = self._pause_s(began)
         for channel in due:
             channel.ready_at = now + pause_s
-        self._tick_ends = now + pause_s
-        self._at_once = 0
-        if self._dirty:
-            self._wake_at(loop, min(channel.ready_at for channel in self._dirty))
+        return pause_s
