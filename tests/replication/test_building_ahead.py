@@ -38,10 +38,10 @@ class Witness(FakePeer):
     at: dict[int, Callable[[wire.ExchangeRequest], wire.ExchangeAnswer]] = field(default_factory=dict)
     with_runs: int = 0
 
-    def begin(self, *arguments: Any) -> Callable[[], bytes]:
+    def begin(self, *arguments: Any, **named: Any) -> Callable[[], bytes]:
         assert not self.under_way
         self.under_way = True
-        waiting = super().begin(*arguments)
+        waiting = super().begin(*arguments, **named)
 
         def answered() -> bytes:
             try:
