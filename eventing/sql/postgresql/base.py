@@ -38,7 +38,7 @@ class _Errors(DatabaseErrorWrapper):
         """Raise as OperationalError, which counts as unavailable, what Django has for an internal error: the refusal of a server that takes
         no writes, and a transaction that the server has ended because nothing was sent in it, which is a lost connection."""
         if isinstance(error, IdleInTransactionSessionTimeout):
-            self.wrapper.errors_occurred = True
+            self.wrapper.errors_occurred = True  # type: ignore[attr-defined] # missing in the stubs
         if isinstance(error, (IdleInTransactionSessionTimeout, ReadOnlySqlTransaction)):
             raise OperationalError(*error.args).with_traceback(trace) from error
         super().__exit__(kind, error, trace)
