@@ -24,9 +24,7 @@ SCAN_EVENTS = 5_000  # bound: events that one request reads; the answer says how
 SCAN_BYTES = 8 * 1024 * 1024  # bound: bytes of these events, with the last range of them; likewise
 FOUND_MAX = 100  # bound: events in one answer; the next request continues before the oldest of them
 EXPORT_EVENTS_MAX = 100_000  # bound: newest events that an export reads; older ones are not in it
-EXPORT_BYTES_MAX = (
-    256 * 1024 * 1024
-)  # bound: bytes of these events; the last line is then an event of the type INCOMPLETE
+EXPORT_BYTES_MAX = 256 * 1024 * 1024  # bound: bytes of these events; the last line says where to continue
 INCOMPLETE = "io.herald.export.incomplete"
 
 
