@@ -32,6 +32,8 @@ class _ErrorWrapper(DatabaseErrorWrapper):
     """Makes Django's errors of psycopg's. A transaction that the server has ended because nothing was sent in it is a lost connection, which
     callers expect, and no internal error."""
 
+    wrapper: Any  # not in its stubs
+
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if isinstance(error, IdleInTransactionSessionTimeout):
             self.wrapper.errors_occurred = True
