@@ -129,7 +129,7 @@ def test_clients_at_the_end_of_a_slow_and_lossy_path_lose_nothing(domain: Spread
     try:
         with Traffic(domain) as traffic:
             for publisher in traffic.publishers.values():
-                publisher.goes_on(15)
+                publisher.goes_on(8)
             traffic.check()
         assert domain.network.carried("desk", "g1")[1] > 0, "packets were lost"
     finally:
