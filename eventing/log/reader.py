@@ -221,7 +221,10 @@ class LogReader:
         ]
 
     async def reveal_replicated(self, rp: str) -> None:
-        """Let readers have withheld events that replicas hold by now: their gateway ended, or gave up waiting for replicas."""
+        """Let readers have withheld events that replicas hold by now: their gateway ended, or gave up waiting for replicas. Those of a log
+        that another server wrote last are revealed at once. Raises NoLog and redis' errors."""
+        if self._fenced:
+            await self.lineage(rp)  # a promoted server reveals what it has, though no replica of it is back
         connection = bulk_of(self._client)  # WAIT holds up what else is asked on a connection
         try:
             (head,) = await connection.ask([("HMGET", keys.meta_key(rp), "e", "n", "p", "j")], ANSWER_TIMEOUT_S)

@@ -212,7 +212,7 @@ class _Checker:
             if rewound["to"] != reader.offset or start > reader.offset + 1:
                 self._found("untold", rp, f"{reader.process} at {reader.epoch}:{reader.offset} was told {record}")
             given = [reader.held[at] for at in range(rewound["from"], rewound["to"] + 1) if at in reader.held]
-            acked = [name for name in given if self._published[name].acked_at is not None]
+            acked = [name for name in given if name in self._published and self._published[name].acked_at is not None]
             self.report.notes["withdrawn unacknowledged"] += len(given) - len(acked)
             if acked and self._is_promised(rp):
                 self._found("withdrawn", rp, f"{reader.process} was told that {acked} were withdrawn")

@@ -28,6 +28,8 @@ from tests.store.cluster_process import ClusterProcesses, Node
 
 RP_SETTINGS: dict[str, Any] = {"lease_s": 7200, "history": {"max_events": 100_000, "max_bytes": 64 * 1024**2}}
 """Nothing leaves the history during a run."""
+ANY_REPLICA: dict[str, int] = {"cluster-replica-validity-factor": 0}
+"""Every replica may be promoted, also one with old data; and one that was too slow in an election tries again."""
 WHOLE_WITHIN_S = 90.0
 SETTINGS: dict[str, Any] = {"heartbeat_s": 5, "drain_s": 2}
 
@@ -121,7 +123,9 @@ class FaultyDomain:
 
     def _clustered(self, stack: contextlib.ExitStack) -> LiveGateway:
         new_node = partial(ProxiedNode, background=self.background) if self._cuts else Node
-        self.cluster = ClusterProcesses(self._folder / "cluster", replicas=self._replicas, new_node=new_node)
+        self.cluster = ClusterProcesses(
+            self._folder / "cluster", replicas=self._replicas, new_node=new_node, **ANY_REPLICA
+        )
         stack.callback(self.cluster.kill)
         servers: dict[str, Any] = {
             "redis_url": self.cluster.url,
