@@ -17,7 +17,7 @@ import pytest
 from demo.harness.servers import STOPPED_WITHIN_S, free_port, wait_for
 from deploy import deb, tree
 from deploy.image import SUITES, debian_sources
-from tests.deploy.test_balancers import answers
+from tests.deploy.balancers import answers
 
 pytestmark = [
     pytest.mark.processes,

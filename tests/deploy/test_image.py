@@ -14,8 +14,8 @@ import pytest
 from demo.harness.servers import STOPPED_WITHIN_S, free_port, wait_for
 from deploy import image
 from portal.supervisor.parent_watchdog import death_signal
+from tests.deploy.balancers import answers
 from tests.deploy.bundles import bundle, unpack
-from tests.deploy.test_balancers import answers
 
 pytestmark = [
     pytest.mark.processes,
