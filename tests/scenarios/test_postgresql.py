@@ -13,7 +13,7 @@ import httpx
 import psycopg
 import pytest
 
-from demo.harness.servers import Domain
+from demo.harness.servers import Domain, manage
 from tests.sql.postgres_server import PostgresServer, pgbouncer
 
 pytestmark = [pytest.mark.long, pytest.mark.processes]
@@ -39,7 +39,7 @@ def domain(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> 
 
 def client_of(domain: Domain) -> httpx.Client:
     """A client with an administrator's token, of the server's own command: tests read keys of SQLite only."""
-    token = domain.manage("token_create", "--admin").stdout.strip()
+    token = manage("token_create", "--admin", env=domain.env, timeout_s=200).stdout.strip()
     limits = httpx.Limits(max_connections=200)
     headers = {"Authorization": f"Bearer {token}"}
     return httpx.Client(base_url=domain.url, headers=headers, timeout=60.0, trust_env=False, limits=limits)

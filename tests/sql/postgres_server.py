@@ -140,8 +140,12 @@ class PostgresServer:
 
 
 @contextmanager
-def pgbouncer(server: PostgresServer, **settings: object) -> Iterator[str]:
-    """Run a pgbouncer in transaction mode before `server`; yields its address in the form of HERALD_DATABASE_URL."""
+def pgbouncer(server: PostgresServer, user: str = OWNER, **settings: object) -> Iterator[str]:
+    """Run a pgbouncer in transaction mode before `server`; yields its address in the form of HERALD_DATABASE_URL.
+
+    Args:
+        user: as whom it connects to the server.
+    """
     program = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if program is None:
         pytest.skip("pgbouncer is not installed")
@@ -160,7 +164,7 @@ def pgbouncer(server: PostgresServer, **settings: object) -> Iterator[str]:
     }
     lines = [
         "[databases]",
-        f"* = host={server.folder} user={OWNER}",
+        f"* = host={server.folder} user={user}",
         "[pgbouncer]",
         *(f"{k} = {v}" for k, v in stated.items()),
     ]

@@ -36,3 +36,8 @@ def others_disconnected(client: redis.Redis) -> None:
         for one in server.client_list(_type="normal"):
             if one["id"] != own:
                 server.client_kill_filter(_id=one["id"])
+
+
+def notifications_cut(client: redis.Redis) -> int:
+    """Close all connections for notifications; their number."""
+    return sum(server.client_kill_filter(_type="pubsub") for server in primaries_of(client))
