@@ -190,7 +190,7 @@ def _exposure(config: Config) -> list[Weakness]:
         found.append(
             Weakness(
                 "clear text",
-                f"Tokens and sessions of {config.base_url} travel in clear text.",
+                f"Tokens and sessions of {config.base_url} travel in clear text, and no domain accepts it as a peer's address.",
                 "Put TLS in front and set HERALD_PUBLIC_URL to its https:// address (docs/security.md).",
                 False,
             )

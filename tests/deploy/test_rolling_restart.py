@@ -21,7 +21,7 @@ from demo.harness.servers import Domain, free_port, wait_for
 from tests.conftest import DomainFactory
 from tests.deploy.balancers import RECIPES, Balancer, balancer, gateway
 
-pytestmark = [pytest.mark.processes, pytest.mark.long]
+pytestmark = [pytest.mark.processes, pytest.mark.long, pytest.mark.soak]
 
 HAPROXY = next(recipe for recipe in RECIPES if recipe.name == "haproxy")
 EVENTS_PER_S = 100

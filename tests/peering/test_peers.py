@@ -5,12 +5,14 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 from jsonschema import validate
 
@@ -56,7 +58,7 @@ from eventing.peering.wire import client, endpoints, hello, refusals, signatures
 from eventing.peering.wire import messages as wire
 from eventing.peering.wire.client import PeerError
 from eventing.peering.wire.endpoints import HELLO, Sender
-from eventing.peering.wire.hello import farewell
+from eventing.peering.wire.hello import farewell, peers_greet
 from eventing.peering.wire.messages import encode
 from eventing.store import peer_state
 from eventing.store.client import client as redis_client
@@ -572,3 +574,10 @@ def test_reading_peers_on_the_hot_path_costs_one_query_a_second(b: OtherDomain) 
             peer_get("b.test")
             peers_active()
     assert 1 <= len(queries) <= 1 + (time.monotonic() - began)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_domain_whose_address_no_peer_takes_greets_nobody() -> None:
+    """It listens on a network by http, as in a laboratory: what repeats every few seconds must not fail each time."""
+    with override_settings(HERALD=replace(config(), host="192.0.2.1", public_url="")):
+        assert peers_greet() == 0

@@ -232,7 +232,10 @@ def farewell(row: Peer, *, timeout_s: float = FAREWELL_S) -> bool:
 
 def peers_greet(*, now: datetime | None = None) -> int:
     """Send the hellos that are due, at most SWEEP_MAX, those without earlier failures first. Returns how many."""
-    serial = domain_documents.read(own_document()).serial
+    try:
+        serial = domain_documents.read(own_document()).serial
+    except BadDocument:  # an address without TLS, which no peer takes: the start and doctor say so (portal/security.py)
+        return 0
     expected = {state: stance_sent(state, serial) for state in PeeringState}
     names = peers_to_greet(expected=expected, now=now or timezone.now(), limit=SWEEP_MAX)
     if len(names) <= 1:
