@@ -17,7 +17,7 @@ from tests.faults.run import Settings, Stage, domain_of, run, run_faults
 from tests.gateway.server import Prepared
 from tests.store.cluster_process import Node
 
-pytestmark = [pytest.mark.long, pytest.mark.processes]
+pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.processes]
 
 
 def report_of(folder: Path, prepared: Prepared, seed: int, settings: Settings) -> Report:

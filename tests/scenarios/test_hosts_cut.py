@@ -13,7 +13,7 @@ from tests.hosts.domains import SpreadDomain, spread_domain
 from tests.hosts.traffic import Traffic
 from workers.schedule import PERIODS_S
 
-pytestmark = [pytest.mark.long, pytest.mark.processes, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.soak, pytest.mark.processes, pytest.mark.timeout(600)]
 
 NOTICED_WITHIN_S = 5.0
 TAKEN_OVER_WITHIN_S = 5.0
