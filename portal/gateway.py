@@ -36,9 +36,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 measure_as("gateway")
 django.setup()
 
-from django.template.loader import get_template
-from django.urls import reverse
-
 from eventing.conf import config
 from eventing.gateway.delivery.draining import pause
 from eventing.gateway.gateway import gateway_of
@@ -93,8 +90,6 @@ class GatewayServer(uvicorn.Server):
         if self.started:
             calm_the_collector()
             report_ready(self._ready_text)
-            if not config().is_small:
-                asyncio.get_running_loop().run_in_executor(None, import_pages)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Note a signal; `on_tick` acts on it."""
@@ -171,14 +166,6 @@ def uvicorn_config() -> uvicorn.Config:
         timeout_keep_alive=75,
         timeout_graceful_shutdown=GRACEFUL_STOP_S,
     )
-
-
-def import_pages() -> None:
-    """Import the views of REST and console, and compile the pages that are opened first, before somebody waits for it: it was 0.5 s of the
-    0.7 s of CPU that the first page took, of which later ones take 0.02 s. It costs 22 MB: a small domain waits until it is asked."""
-    reverse("portal:overview")
-    for name in ("portal/overview.html", "portal/rp_list.html"):
-        get_template(name)
 
 
 COLLECT_AFTER = (700, 10, 100)

@@ -218,7 +218,7 @@ class _Forwarding:
         due = watermarks.next_due([self._peer.name]).get(self._peer.name)
         left_s = LINGER_S if due is None else min(LINGER_S, max(0.0, due - time.time()))
         if self._took is None and left_s >= LINGER_S:
-            return False
+            return self._lock.wait(0.0)  # a notification that is not taken would keep the turn from ending
         until = time.monotonic() + left_s
         while True:
             left_s = until - time.monotonic()

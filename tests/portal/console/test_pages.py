@@ -211,11 +211,11 @@ def test_the_navigation_lists_the_pages_that_exist_and_marks_this_one(logged_in:
 def test_without_its_scripts_a_page_says_how_to_build_them(
     logged_in: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.bundle._read_once", dict)
+    monkeypatch.setattr("portal.bundle._read", lambda changed_ns: {})
     assert "are not built. Stop the domain and start it with make run" in text_of(logged_in().get("/rps"))
     finding = console_finding()
     assert (finding.grade, finding.subject) == ("warn", "console")
-    monkeypatch.setattr("portal.bundle._read_once", lambda: {"rp_list.js": "rp_list-ABCDEFGH.js"})
+    monkeypatch.setattr("portal.bundle._read", lambda changed_ns: {"rp_list.js": "rp_list-ABCDEFGH.js"})
     content = logged_in().get("/rps").content.decode()
     assert "are not built" not in content
     assert "/static/portal/dist/rp_list-ABCDEFGH.js" in content
