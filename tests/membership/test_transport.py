@@ -112,7 +112,7 @@ class Played:
 def played(planes: None) -> Iterator[Played]:
     made = Played()
     yield made
-    made.transport.close()
+    made.transport.close(wait=True)  # a thread may still write what it thinks of an answer
     made.server.close()
 
 

@@ -158,9 +158,9 @@ class OverlayTransport:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="overlay")
         self.requests = 0
 
-    def close(self) -> None:
-        """End the threads after their present requests."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    def close(self, *, wait: bool = False) -> None:
+        """End the threads after their present requests; `wait` for that, at most CALL_S and what is written about an answer."""
+        self._threads.shutdown(wait=wait, cancel_futures=True)
 
     def next_at(self) -> float | None:
         """Return when `due` has something to do."""
