@@ -191,6 +191,7 @@ class HotRp(Shape):
     events_in: Annotated[Count, doc("Events that clients published there.")]
     deliveries: Annotated[Count, doc("Events written to its readers.")]
     readings: Annotated[Count, doc("Readings of the RP now.")]
+    leaving: Annotated[Count, doc("Of these, readers who were redirected to another domain and have not gone yet.")] = 0
 
 
 class GatewayLoadRow(LoadRow):

@@ -97,6 +97,8 @@ export interface HotRp {
   deliveries: number;
   /** Readings of the RP now. */
   readings: number;
+  /** Of these, readers who were redirected to another domain and have not gone yet. */
+  leaving?: number;
 }
 
 /** A peer, the delivery to it and the traffic with it. */

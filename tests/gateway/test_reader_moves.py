@@ -15,8 +15,9 @@ import httpx
 import pytest
 
 from demo.harness.servers import wait_for
+from eventing.operations.samples.flow_samples import CROWD_MIN
 from eventing.replication.rules.reader_moves import ReaderMove, move_written
-from eventing.store.keys import READER_MOVES_CHANNEL, READER_MOVES_KEY
+from eventing.store.keys import READER_MOVES_CHANNEL, READER_MOVES_KEY, gateway_load_key
 from tests.gateway.client import Client
 from tests.gateway.server import STRUCTURED, LiveGateway, Prepared, event
 
@@ -57,10 +58,20 @@ def shared(edge: LiveGateway) -> str:
 def begin_move(edge: LiveGateway, rp: str, id: str, share: float, *to: str, seconds: float = 300.0) -> None:
     """What the service stores, without its process."""
     until = datetime.now(UTC).timestamp() + seconds
-    move = ReaderMove(id, rp, share, to, until, 0.5, "test")
+    begin(edge, ReaderMove(id, rp, share, to, until, 0.5, "test"))
+
+
+def begin(edge: LiveGateway, move: ReaderMove) -> None:
     with edge.redis as client:
-        client.hset(READER_MOVES_KEY, id, move_written(move))
-        client.publish(READER_MOVES_CHANNEL, id)
+        client.hset(READER_MOVES_KEY, move.id, move_written(move))
+        client.publish(READER_MOVES_CHANNEL, move.id)
+
+
+def counted_as_leaving(edge: LiveGateway, rp: str) -> int:
+    """Return the count in the gateways' samples, as balancing adds it up."""
+    with edge.redis as client:
+        samples = [json.loads(client.get(key) or b"{}") for key in client.scan_iter(gateway_load_key("*"))]
+    return sum(hot["leaving"] for sample in samples for hot in sample.get("hot", ()) if hot["rp"] == rp)
 
 
 def end_moves(edge: LiveGateway) -> None:
@@ -151,6 +162,34 @@ async def test_a_share_of_the_readers_at_all_gateways_is_redirected_and_the_othe
         latecomer = await stack.enter_async_context(mover(edge))
         await latecomer.ok("subscribe", rp=shared)
         assert (await latecomer.frame())["op"] == "redirect"
+    end_moves(edge)
+
+
+async def test_those_who_are_leaving_are_counted_and_the_next_step_of_balancing_moves_others(
+    edge: LiveGateway, shared: str
+) -> None:
+    def step(id: str, to: str) -> ReaderMove:
+        until = datetime.now(UTC).timestamp() + 300.0
+        return ReaderMove(id, shared, 1.0, (to,), until, 0.0, "test", new_share=0.0, by="balancing")
+
+    async with AsyncExitStack() as stack:
+        leaving = [await stack.enter_async_context(mover(edge, gateway=n % 2)) for n in range(CROWD_MIN * 2)]
+        for client in leaving:
+            await client.ok("subscribe", rp=shared)
+        begin(edge, step("first", OTHER[0]))
+        for client in leaving:
+            assert (await client.frame())["to"] == OTHER[:1]
+        await asyncio.to_thread(wait_for, lambda: counted_as_leaving(edge, shared) == len(leaving), 60.0)
+        others = [await stack.enter_async_context(mover(edge, gateway=n)) for n in range(2)]
+        for client in others:
+            await client.ok("subscribe", rp=shared)
+        begin(edge, step("second", OTHER[1]))
+        for client in others:
+            assert (await client.frame())["to"] == OTHER[1:]
+        for client in leaving:
+            await client.ok("ping")
+            assert client.frames.empty()
+    await asyncio.to_thread(wait_for, lambda: counted_as_leaving(edge, shared) == 0, 60.0)
     end_moves(edge)
 
 

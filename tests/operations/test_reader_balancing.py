@@ -77,6 +77,20 @@ def test_with_fresh_loads_a_step_moves_the_whole_excess_and_the_next_one_replace
     assert second.share == pytest.approx(1250 / 3000)
 
 
+def test_readers_who_are_leaving_are_not_moved_again(famous: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    others_have(0)
+    monkeypatch.setattr(
+        "eventing.operations.services.reader_balancing.loads_asked",
+        lambda rp, servers, own: [one if one.domain == own else one._replace(fresh=True) for one in servers],
+    )
+    for gateway in ("g1", "g2"):
+        row = {"interval_s": 1.0, "sessions": 1500, "hot": [{"rp": famous, "readings": 1500, "leaving": 700}]}
+        redis_client().set(gateway_load_key(gateway), json.dumps(row))
+    assert readers_balance(now=NOW) == 1
+    (move,) = reader_moves(now=NOW)
+    assert move.share == pytest.approx(100 / 1600), "of the excess of 1,500 there are 1,400 on their way"
+
+
 def test_a_move_that_an_operator_began_is_left_alone(famous: str) -> None:
     others_have(0)
     until = NOW + timedelta(seconds=60)

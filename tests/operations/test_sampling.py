@@ -143,7 +143,7 @@ async def test_a_domain_sample_follows_from_the_state_before(looker: Looker) -> 
     assert await proved(Proof(), looker.run_once()) == ["load.sampled"]
     sample = (await told_at(DOMAIN_ADMIN))[-1]
     assert (sample["publishes"], sample["events_in"], sample["gateway"]) == (2, 5, looker.gateway.id)
-    assert {"rp": rp, "events_in": 5, "deliveries": 0, "readings": 0} in sample["hot"]
+    assert {"rp": rp, "events_in": 5, "deliveries": 0, "readings": 0, "leaving": 0} in sample["hot"]
     assert sample["counts"]["rps"] == 1
     assert sample["redis"]["used_bytes"] > 0
     await looker.run_once()
@@ -182,7 +182,7 @@ async def test_an_rp_with_a_crowd_is_listed_while_nothing_is_published(looker: L
     for deliveries in (150, 0, 0):
         await looker.run_once()
         (row,) = (await told_at(DOMAIN_ADMIN))[-1]["hot"]
-        assert row == {"rp": crowded, "events_in": 0, "deliveries": deliveries, "readings": 150}
+        assert row == {"rp": crowded, "events_in": 0, "deliveries": deliveries, "readings": 150, "leaving": 0}
     for number in range(60):
         flows().left(flow, f"subject-{number}", "herald.v1")
     await looker.run_once()
@@ -493,7 +493,7 @@ def test_sampling_eight_thousand_active_rps_costs_little() -> None:
         for rp in rps:
             flows.published(rp, 1, 1, 100)
         with cpu_time() as took:
-            samples.hot(now)
+            samples.hot(now, {})
         return took.seconds
 
     second(1.0)

@@ -30,7 +30,7 @@ def server(name: str, sessions: int | None = None, *, fresh: bool = True, capaci
 
 def step(servers: list[ReplicaServer], before: BalancingMove | None = None, **more: Any) -> BalancingStep | None:
     """The step of the domain a for an RP that all its readers read."""
-    rp = RpReaders("rp", more.get("readers", servers[0].sessions or 0), servers)
+    rp = RpReaders("rp", more.get("readers", servers[0].sessions or 0), servers, more.get("leaving", 0))
     return balancing_steps([rp], "a", {"rp": before} if before else {}, more.get("now", NOW)).get("rp")
 
 
@@ -111,6 +111,21 @@ def test_growth_since_the_last_step_counts_as_room() -> None:
     assert dict(calm.rooms)["https://b.example"] < dict(growing.rooms)["https://b.example"] < 1000
 
 
+def test_readers_that_were_redirected_and_have_not_gone_yet_are_not_replaced_by_others() -> None:
+    servers, before = [server("a", 600), server("b", 0), server("c", 0)], BalancingMove(NOW - STEP_S, NOW + 60, 600)
+    found = step(servers, before, leaving=300)
+    assert found is not None
+    assert found.share * 300 == pytest.approx(400 - 300), "of those who stay"
+    done = step(servers, before, leaving=400)
+    assert done is not None
+    assert done.share == 0.0
+    assert done.new_share == pytest.approx(2 / 3), "it is at its fair share soon"
+    assert step(servers, None, leaving=400) is None
+    full = step([server("a", 600, capacity=100), server("b", 0, capacity=50)], before, leaving=48)
+    assert full is not None
+    assert full.share == 0.0, "they take the room that is left"
+
+
 def test_several_rps_together_move_no_more_than_the_excess() -> None:
     servers = [server("a", 700), server("b", 300)]
     rps = [RpReaders(f"rp{n}", 200, servers) for n in range(3)]
@@ -124,6 +139,28 @@ def test_others_are_asked_above_the_bound_while_a_step_lasts_and_where_a_load_is
     assert wants_loads([server("a", 500), server("b", None)], "a", None)
     assert wants_loads([server("a", 500), server("b", 100)], "a", None)
     assert not wants_loads([server("a", 99), server("b", 0)], "a", None)
+
+
+@pytest.mark.parametrize("lag", [0, 1, 4, 9])
+def test_clients_that_follow_late_do_not_make_a_domain_move_more_than_its_excess(lag: int) -> None:
+    """Readers go `lag` steps after their redirect."""
+    at, pending, before = Counter({"a": 600, "b": 0, "c": 0}), list[tuple[int, str]](), None
+    for turn in range(30):
+        for due, to in [one for one in pending if one[0] <= turn]:
+            pending.remove((due, to))
+            at["a"] -= 1
+            at[to] += 1
+        servers = [server(name, at[name]) for name in "abc"]
+        found = step(servers, before, now=turn * STEP_S, leaving=len(pending))
+        if found is None:
+            continue
+        before = BalancingMove(turn * STEP_S, found.until, found.readers)
+        for reader in range(round(found.share * (at["a"] - len(pending)))):
+            (to,) = drawn_by_room(found.rooms, f"{turn} {reader}", 1)
+            pending.append((turn + lag, to[8]))
+    assert not pending
+    assert 195 <= at["a"] <= LOAD_FACTOR * 200
+    assert max(at["b"], at["c"]) <= LOAD_FACTOR * 200
 
 
 def test_steps_lead_within_few_rounds_to_the_fair_share_and_then_end() -> None:

@@ -96,7 +96,7 @@ def small_fame(tmp_path: Path, prepared: Prepared) -> Iterator[Fame]:
 
 @pytest.mark.long
 @pytest.mark.processes
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_small_crowd_gets_replicas_and_is_spread_over_them_without_a_person(small_fame: Fame) -> None:
     fame = small_fame
     began = time.monotonic()
@@ -109,7 +109,7 @@ def test_a_small_crowd_gets_replicas_and_is_spread_over_them_without_a_person(sm
         sample = fame.sample()
         return not sample.over() and all(sample.readers[name] >= 100 for name in "abc")
 
-    wait_for(spread, 240, every_s=0.5, about="no domain has more than 1.25 times its fair share")
+    wait_for(spread, 400, every_s=0.5, about="no domain has more than 1.25 times its fair share")
     fame.all_have(fame.publisher.published)
     moves = fame.readers.state.moves
     nothing_lost(fame)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 
 from eventing.core.errors import Moved
@@ -16,6 +17,7 @@ from eventing.gateway.delivery.hub import Hub
 from eventing.gateway.delivery.redirects import Redirects
 from eventing.gateway.delivery.session import Session
 from eventing.replication.rules.reader_moves import (
+    BY_BALANCING,
     HOPS_MAX,
     ReaderMove,
     is_drawn,
@@ -60,6 +62,7 @@ class ReaderMoves:
         self._reading: asyncio.Task[None] | None = None
         self._moving: dict[str, asyncio.Task[None]] = {}  # by move
         self._waiting: dict[asyncio.TimerHandle, None] = {}  # redirects of sessions that came later
+        self._leaving: dict[Session, tuple[str, float]] = {}  # RP and end of the redirect that a session was sent last
 
     def start(self) -> None:
         """Read the moves, now and after each change."""
@@ -84,6 +87,12 @@ class ReaderMoves:
         """Return the moves of an RP's readers that are under way."""
         now = self._clock()
         return [move for move in self._moves.values() if move.rp == rp and move.until > now]
+
+    def leaving(self) -> dict[str, int]:
+        """Return by RP how many sessions were redirected and are still here while their redirect is valid; they may go any moment."""
+        now, there = self._clock(), self._hub.sessions
+        self._leaving = {one: sent for one, sent in self._leaving.items() if sent[1] > now and one in there}
+        return Counter(rp for rp, _ in self._leaving.values())
 
     def began(self, session: Session, rp: str) -> None:
         """Draw a session that begins to read or publish at an RP."""
@@ -164,7 +173,7 @@ class ReaderMoves:
             if session.hops is None or not session.uses(move.rp):
                 continue
             key = self.key_of(session)
-            if is_drawn(move, key):
+            if is_drawn(move, key) and not self._is_moved(session, move):
                 drawn.append((pause_s(move, key, now), number, session))
         if not move.to and not move.rooms:
             await self._redirects.looked_up_anew(move.rp)
@@ -180,3 +189,9 @@ class ReaderMoves:
             return
         if urls := self.targets(move, self.key_of(session)):
             session.redirect(move.rp, urls, hops=session.hops + 1, valid_s=round(left_s, 3))
+            self._leaving[session] = move.rp, self._clock() + left_s
+
+    def _is_moved(self, session: Session, move: ReaderMove) -> bool:
+        """Return whether an earlier step of balancing counts the session already."""
+        _, until = self._leaving.get(session, ("", 0.0))
+        return move.by == BY_BALANCING and until > self._clock()

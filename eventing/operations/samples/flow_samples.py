@@ -5,7 +5,7 @@ data.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -48,8 +48,12 @@ class FlowSamples:
             str, tuple[bool, float]
         ] = {}  # of watched RPs: whether the last row had activity, and its time
 
-    def hot(self, now: float) -> list[dict[str, Any]]:
-        """Return the RPs with most activity since the last call, and then those with most readers; reads all active flows."""
+    def hot(self, now: float, leaving: Mapping[str, int]) -> list[dict[str, Any]]:
+        """Return the RPs with most activity since the last call, and then those with most readers; reads all active flows.
+
+        Args:
+            leaving: by RP, sessions that were redirected and are still here.
+        """
         found = dict.fromkeys(self._read_flows(now))
         self._crowded = {flow: None for flow in self._crowded if flow.readings >= CROWD_MIN}
         for flow in self._crowded:
@@ -57,7 +61,13 @@ class FlowSamples:
                 flow.hot_in = flow.hot_out = 0
                 found[flow] = None
         return [
-            {"rp": flow.rp, "events_in": flow.hot_in, "deliveries": flow.hot_out, "readings": flow.readings}
+            {
+                "rp": flow.rp,
+                "events_in": flow.hot_in,
+                "deliveries": flow.hot_out,
+                "readings": flow.readings,
+                "leaving": leaving.get(flow.rp, 0),
+            }
             for flow in heapq.nlargest(HOT_MAX, found, key=_hot)
         ]
 

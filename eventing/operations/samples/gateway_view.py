@@ -41,6 +41,13 @@ class HubView(Protocol):
         """Return the channels of administrative RPs, by RP id."""
 
 
+class ReaderMovesView(Protocol):
+    """The moves of readers to other domains."""
+
+    def leaving(self) -> Mapping[str, int]:
+        """Return by RP how many sessions were redirected and are still here."""
+
+
 class GatewayView(Protocol):
     """One gateway process."""
 
@@ -70,6 +77,10 @@ class GatewayView(Protocol):
     @property
     def hub(self) -> HubView:
         """Return the gateway's connections."""
+
+    @property
+    def reader_moves(self) -> ReaderMovesView:
+        """Return the gateway's moves of readers."""
 
     def clock(self) -> float:
         """Return the wall clock, Unix seconds."""

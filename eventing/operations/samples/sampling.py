@@ -240,7 +240,7 @@ class LoadSampler:
             "cpu_s": round(self._cpu_s - cpu_s, 4),
             "rss_bytes": self._process.memory_info().rss,
             "lag_ms": round(late_s * 1000, 1),
-            "hot": self._flows.hot(now),
+            "hot": self._flows.hot(now, self._gateway.reader_moves.leaving()),
         }
 
     # The RPs

@@ -27,6 +27,7 @@ class SampledHotRp(msgspec.Struct):
 
     rp: str
     readings: int = 0
+    leaving: int = 0
 
 
 class ReaderSample(msgspec.Struct):
@@ -46,7 +47,7 @@ def readers_balance(*, now: datetime | None = None) -> int:
     now = now or timezone.now()
     if not config().reader_balancing:
         return 0
-    sessions, readers = readers_here(now)
+    sessions, readers, leaving = readers_here(now)
     if sessions < SESSIONS_MIN:
         return 0
     moves = reader_moves(now=now)
@@ -60,7 +61,7 @@ def readers_balance(*, now: datetime | None = None) -> int:
             continue
         if wants_loads(servers, own, under_way.get(rp)):
             servers = loads_asked(rp, servers, own)
-        rps.append(RpReaders(rp, count, servers))
+        rps.append(RpReaders(rp, count, servers, min(count, leaving[rp])))
     steps = balancing_steps(rps, own, under_way, now.timestamp())
     for rp, step in steps.items():
         reason = f"This domain has {sessions} sessions, more than its bounded share of the domains that serve {rp}."
@@ -72,9 +73,9 @@ def _own_fresh(server: ReplicaServer, own: str) -> ReplicaServer:
     return server._replace(fresh=True) if server.domain == own else server
 
 
-def readers_here(now: datetime) -> tuple[int, Counter[str]]:
-    """Return the sessions of all gateways, and the readers of the RPs with most activity."""
-    sessions, readers = 0, Counter[str]()
+def readers_here(now: datetime) -> tuple[int, Counter[str], Counter[str]]:
+    """Return the sessions of all gateways, the readers of the RPs with most activity, and of the readers those that are leaving."""
+    sessions, readers, leaving = 0, Counter[str](), Counter[str]()
     for row in gateway_loads(gateways_alive(now)).values():
         try:
             sample = _read(row)
@@ -83,4 +84,5 @@ def readers_here(now: datetime) -> tuple[int, Counter[str]]:
         sessions += sample.sessions
         for hot in sample.hot:
             readers[hot.rp] += hot.readings
-    return sessions, readers
+            leaving[hot.rp] += hot.leaving
+    return sessions, readers, leaving

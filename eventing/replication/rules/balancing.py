@@ -2,8 +2,9 @@
 
 A domain above LOAD_FACTOR times its fair share moves readers until it is back at the fair share: that distance is the hysteresis. One step
 redirects the measured excess, and from then on, for HELD_S after the last time above the bound, so many of the readers that begin that the
-domain's share of them is its fair share; none while it is above. Domains above their bounds at the same time divide the room of the others by their
-excess. The next step waits until the last one had its effect (STEP_S). While readers become more, shares are those expected at the next step, as
+domain's share of them is its fair share; none while it is above. A reader that was redirected and has not gone yet is leaving: it is moved
+already, so that slow clients do not make the next step move others in their place. Domains above their bounds at the same time
+divide the room of the others by their excess. The next step waits until most of the last one had its effect (STEP_S). While readers become more, shares are those expected at the next step, as
 many more as since the last one: or else the domains with most room now would get all that begin until then.
 
 Loads are those of the domains themselves, asked while `wants_loads`. A load that only the overlay states is up to minutes old: such room counts
@@ -30,11 +31,16 @@ STALE_STEP_S = 90.0
 
 
 class RpReaders(NamedTuple):
-    """An RP's readers here, and the domains that serve it, this one included."""
+    """An RP's readers here, and the domains that serve it, this one included.
+
+    Attributes:
+        leaving: of the readers, those whose redirect is still valid.
+    """
 
     rp: str
     readers: int
     servers: Sequence[ReplicaServer]
+    leaving: int = 0
 
 
 class BalancingMove(NamedTuple):
@@ -51,7 +57,9 @@ class BalancingMove(NamedTuple):
 
 
 class BalancingStep(NamedTuple):
-    """A step: shares of the readers that are there, and of those that begin; rooms by address; the rest as of a BalancingMove."""
+    """A step: shares of the readers that are there and not leaving, and of those that begin; rooms by address; the rest as of a
+    BalancingMove.
+    """
 
     share: float
     new_share: float
@@ -78,12 +86,13 @@ def balancing_steps(
         under_way: the last step of RPs that have one.
     """
     found: dict[str, BalancingStep] = {}
+    leaving = sum(one.leaving for one in rps)
     moved = 0.0
     for one in sorted(rps, key=lambda each: (-each.readers, each.rp)):
-        step = _step(one, own, under_way.get(one.rp), now, moved)
+        step = _step(one, own, under_way.get(one.rp), now, leaving + moved)
         if step is not None:
             found[one.rp] = step
-            moved += step.share * one.readers
+            moved += step.share * _staying(one)
     return found
 
 
@@ -103,14 +112,22 @@ def _step(rp: RpReaders, own: str, before: BalancingMove | None, now: float, mov
     moving = 0.0
     if mine:
         all_above = sum(excess(rp.servers, one.domain) for one in rp.servers)
-        moving = min(mine - moved, sum(room.values()) * mine / all_above, rp.readers * (1.0 if fresh else STALE_STEP))
-    share = moving / rp.readers if moving >= READERS_MIN else 0.0
+        moving = min(
+            mine - moved,
+            sum(room.values()) * mine / all_above - rp.leaving,
+            _staying(rp) * (1.0 if fresh else STALE_STEP),
+        )
+    share = moving / _staying(rp) if moving >= READERS_MIN else 0.0
     if before is None and not share:
         return None
     most = max(room.values())
     weights = tuple((url, max(1, round(WEIGHT_MAX * left / most))) for url, left in sorted(room.items()))
     until = now + max(HELD_S, STEP_S if fresh else STALE_STEP_S) if mine or before is None else before.until
-    return BalancingStep(min(1.0, share), _new_share(rp.servers, own), weights, until, readers)
+    return BalancingStep(min(1.0, share), _new_share(rp.servers, own, moved), weights, until, readers)
+
+
+def _staying(rp: RpReaders) -> int:
+    return max(0, rp.readers - rp.leaving)
 
 
 def _room(servers: Sequence[ReplicaServer], own: str, growth: float, *, fresh: bool) -> dict[str, float]:
@@ -122,12 +139,12 @@ def _room(servers: Sequence[ReplicaServer], own: str, growth: float, *, fresh: b
     }
 
 
-def _new_share(servers: Sequence[ReplicaServer], own: str) -> float:
+def _new_share(servers: Sequence[ReplicaServer], own: str, moved: float) -> float:
     """Return the share of the readers that begin which go elsewhere: all above the fair share, else those beyond the share of this domain."""
     capacity = sum(one.capacity for one in servers)
     for one, fair in zip(servers, fair_shares(servers), strict=True):
         if one.domain == own:
-            return 1.0 if (one.sessions or 0) > fair else 1.0 - one.capacity / capacity
+            return 1.0 if (one.sessions or 0) - moved > fair else 1.0 - one.capacity / capacity
     return 0.0
 
 
