@@ -63,7 +63,6 @@ TOGETHER = {
         "tests/examples/test_examples.py",
         "tests/examples/test_cookbook.py",
         "tests/examples/test_guides.py",
-        "tests/examples/test_tutorials.py",
     ),
     "console_domain": (
         "tests/portal/console/test_accounts.py",

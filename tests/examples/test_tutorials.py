@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -20,6 +21,13 @@ TUTORIALS = ROOT / "docs" / "tutorials"
 WORKER = (TUTORIALS / "durable-worker.md").read_text()
 TWO_DOMAINS = (TUTORIALS / "two-domains.md").read_text()
 FLIGHTS = (TUTORIALS / "flights.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Iterator[Domain]:
+    """A running domain for the tutorials alone: the pages name its rendezvous points."""
+    with Domain(tmp_path_factory.mktemp("tutorials") / "var", seed=prepared.migrated, records=0) as domain:
+        yield domain
 
 
 def commands(text: str, beginning: str) -> list[str]:
