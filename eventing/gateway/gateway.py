@@ -39,6 +39,7 @@ from eventing.gateway.quiet import Quiet
 from eventing.gateway.recording import AccessRecords
 from eventing.gateway.stale_logs import StaleLogs
 from eventing.log.appender import Appender
+from eventing.log.known_durability import KnownDurability
 from eventing.log.reader import LogReader
 from eventing.log.routed_notifications import notification_channels
 from eventing.operations.alarms.watcher import Watcher
@@ -47,18 +48,13 @@ from eventing.replication.forwarding.new_events import ForwardingNotifier
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.sql.random_ids import random_id
 from eventing.sql.threads import in_database
-from eventing.store.cancellation import cancel_and_wait
-from eventing.store.connection import Durability, async_client
-from eventing.store.errors import RedisError
-from eventing.store.routed_async import RoutedAsyncRedis
+from eventing.store.connection import async_client
 from eventing.subscriptions.selectors.subscriptions import subscription_view
 from eventing.telemetry import tracing
 from eventing.telemetry.totals import totals
 
 ID_CHARS = 8  # 40 random bits: unique among a domain's gateways
 RECHECK_S = 1.0  # until a changed policy is read again after SQL did not answer
-DURABILITY_S = 10.0  # validity of the known durability of Redis
-DURABILITY_SHORT_S = 1.0  # the same while a replica is away, or an acknowledgement level was not reached
 log = logging.getLogger(__name__)
 
 
@@ -86,6 +82,7 @@ class Gateway:
         self.publish_heads: OrderedDict[bytes, Any] = OrderedDict()
         self.redis = async_client(config.effective_redis_url)
         self.reader = LogReader(self.redis, fenced=config.fenced, replicas_known=config.redis_replicas)
+        self.durability = KnownDurability(self.redis, self.reader.durability)
         self.tokens = Tokens()
         self.descriptors = Descriptors()
         self.intakes = IntakeCache()
@@ -117,14 +114,14 @@ class Gateway:
         self.forwarding = ForwardingNotifier()
         self.appender = Appender(
             self.redis,
-            self.durability,
+            self.durability.get,
             self._remake_log,
             window_s=config.dedup_window_s,
             ids_max=config.dedup_ids_max,
             fenced=config.fenced,
             on_replicated=self.forwarding.appended,
             on_used=self.uses.rp,
-            on_short=self._durability_doubted,
+            on_short=self.durability.doubt,
             traced=tracing.is_on(),
         )
         self.auditing = Auditing()
@@ -138,14 +135,11 @@ class Gateway:
             in_database(subscription_view),
             lambda: self.clock(),
             self.uses.subscription,
-            self.durability,
+            self.durability.get,
         )
         self.audiences = Audiences(self.id, self.redis, self.hub, lambda: self.clock())
         self.measuring = Measuring(self.hub, self.descriptors, self.reader, self.quiet)
         self._services: list[LoadSampler | Watcher] = []
-        self._durability: Durability | None = None
-        self._durability_at = 0.0
-        self._durability_task: asyncio.Task[None] | None = None
         self._rechecks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
@@ -217,42 +211,9 @@ class Gateway:
         await self.audiences.close()
         await self.records.close()
         await self.measuring.close()
-        if self._durability_task is not None:
-            await cancel_and_wait([self._durability_task])
+        await self.durability.close()
         self.reader.close()
         await self.redis.aclose()
-
-    async def durability(self) -> Durability:
-        """Return the durability of the Redis in use, queried periodically. Raises redis' errors when it is unreachable.
-
-        Where it has several primaries, one that does not answer keeps no append to another waiting: the last answer holds
-        until the next one.
-        """
-        now = time.monotonic()
-        if self._durability is None:
-            self._durability, self._durability_at = await self.reader.durability(), now
-        elif now - self._durability_at > (DURABILITY_SHORT_S if self._durability.is_short else DURABILITY_S):
-            if isinstance(self.redis, RoutedAsyncRedis):
-                self._query_durability()
-            else:
-                self._durability, self._durability_at = await self.reader.durability(), now
-        return self._durability
-
-    def _durability_doubted(self) -> None:
-        """Query the durability anew: a replica that has gone is waited for in vain, and one that has come is missed."""
-        if time.monotonic() - self._durability_at > DURABILITY_SHORT_S:
-            self._query_durability()
-
-    def _query_durability(self) -> None:
-        if self._durability_task is None or self._durability_task.done():
-            self._durability_at = time.monotonic()
-            self._durability_task = self.loop.create_task(self._durability_again())
-
-    async def _durability_again(self) -> None:
-        try:
-            self._durability = await self.reader.durability()
-        except (RedisError, OSError) as error:
-            log.debug("The durability of the data plane could not be queried: %s", error)
 
     async def _remake_log(self, rp: str) -> None:
         """Make the missing log of an RP that exists according to SQL, not to the cache."""

@@ -130,6 +130,6 @@ class DurableCalls:
         if reached is not None:
             raise AckUnavailable(
                 f"The acknowledgement is stored, but '{level.ack}' was not reached within {WAIT_MS // 1000} s ({reached} of {replicas} replicas). Sending it again is safe.",
-                retry_after_s=5,
+                retry_after_s=1,
             )
         return answer

@@ -406,7 +406,7 @@ class _BatchQueue:
             return None
         return AckUnavailable(
             f"The event is in the log, but '{self.ack}' was not reached within {ack_waits.WAIT_MS // 1000} s ({reached} of {wanted} replicas). Publishing the event again with the same id is safe.",
-            retry_after_s=5,
+            retry_after_s=1,
         )
 
 

@@ -18,6 +18,7 @@ import redis.asyncio
 from demo.harness.servers import free_port, wait_for
 from eventing.core.config import Config
 from eventing.core.data_plane import data_plane_address, slot_of_tag
+from eventing.log.known_durability import KnownDurability
 from eventing.log.reader import LogReader
 from eventing.log.routed_notifications import notification_channels
 from eventing.log.scripts import Appended
@@ -204,6 +205,8 @@ async def test_sentinels_name_the_primary_also_after_a_failover(tmp_path: Path) 
         assert client.plane.home_of(rp).place.port == nodes[0].port
         assert (await harness.appender.append_and_wait(descriptor(rp), [make_event("a")])).offsets == [1]
         wait_for(lambda: nodes[1].ask("XLEN", keys.log_keys(rp)[0]) == 1, about="the event is replicated")
+        known = KnownDurability(client, harness.reader.durability, lambda: 0.0)  # no answer becomes old
+        assert ((await known.get()).replicas, (await known.get()).replicas) == (1, 1)
         nodes[0].kill()
         async with asyncio.timeout(30):
             while True:  # a failover may take longer than a publish is repeated for
@@ -214,6 +217,10 @@ async def test_sentinels_name_the_primary_also_after_a_failover(tmp_path: Path) 
                     break
         assert outcome[0].offsets == [2]
         assert client.plane.home_of(rp).place.port == nodes[1].port
+        assert (await known.get()).replicas == 0, (
+            "the new primary is asked, or a publish would wait for replicas that it has not"
+        )
+        await known.close()
         with sync_client(url) as again:
             assert len(primaries_of(again)) == 1
         await harness.appender.close()

@@ -84,7 +84,7 @@ def _present(child: str, sentence: str) -> Check:
 
 
 async def _stored(gateway: Gateway) -> str:
-    durability = await gateway.durability()
+    durability = await gateway.durability.get()
     return OK if durability.stored else "this Redis does not provide the ack level 'stored'"
 
 
