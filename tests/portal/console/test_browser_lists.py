@@ -207,10 +207,10 @@ def test_a_lease_is_renewed_and_counts_from_now(console: Console) -> None:
         expect(row(page, "/lists/later/")).to_be_visible(timeout=WITHIN_MS)
         for done in (renewed, later):  # none expires while another test counts them
             client.delete(f"/api/v1/rps/{done}").raise_for_status()
-    page.get_by_label("Ends").select_option("")
+    page.get_by_role("combobox", name="Ends").select_option("")
     expect(page).to_have_url(re.compile(r"/leases\?kind=rp$"))
     page.go_back()
-    expect(page.get_by_label("Ends")).to_have_value("600")
+    expect(page.get_by_role("combobox", name="Ends")).to_have_value("600")
 
 
 def test_lag_follows_what_is_published_and_a_subscription_is_deleted(console: Console, rp: str) -> None:
