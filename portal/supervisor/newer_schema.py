@@ -8,8 +8,6 @@ from collections.abc import Sequence
 
 from django.db import DatabaseError, connection
 
-from eventing.sql.migrating import direct_connection, schema_unknown
-
 log = logging.getLogger(__name__)
 
 
@@ -26,6 +24,9 @@ def refuse_newer_schema() -> None:
     SQLite, which the supervisor checks, is no reason to end."""
     if connection.vendor != "postgresql":
         return
+    # Loads psycopg and what applies migrations: a twentieth of a gateway's start.
+    from eventing.sql.migrating import direct_connection, schema_unknown
+
     try:
         with direct_connection(pooler=True):  # no pool is opened before Celery forks
             found = schema_unknown()
