@@ -221,7 +221,7 @@ class Domain:
 
     def is_ready(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/readyz", timeout=2.0, trust_env=False).status_code == 200
+            return httpx.get(f"{self.url}/readyz", timeout=10.0, trust_env=False).status_code == 200
         except httpx.HTTPError:
             return False
 
@@ -289,7 +289,7 @@ class Domain:
     def signing_key(self) -> dict[str, Any]:
         """Return the present private signing key, as its operator could read it."""
         # SQLite's time has whole seconds: a key of this very second would be of the future.
-        with closing(sqlite3.connect(self.data_dir / "herald.sqlite3")) as database:
+        with closing(sqlite3.connect(self.data_dir / "herald.sqlite3", timeout=60)) as database:
             row = database.execute(
                 "SELECT private_jwk, kid FROM eventing_domainkey WHERE not_before <= datetime('now', '+1 second') "
                 "AND (not_after IS NULL OR not_after > datetime('now')) ORDER BY not_before DESC"

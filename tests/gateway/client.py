@@ -49,6 +49,7 @@ class Client:
             max_size=None,
             max_queue=None,
             ping_interval=None,
+            open_timeout=ANSWER_WITHIN_S,
             proxy=None,
         )
         self._reader = asyncio.create_task(self._read())
@@ -188,7 +189,7 @@ class ResumingReader:
             compression=None,
             max_size=None,
             max_queue=None,
-            open_timeout=10,
+            open_timeout=ANSWER_WITHIN_S,
             proxy=None,
         ) as ws:
             self.connections += 1

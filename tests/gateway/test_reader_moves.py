@@ -34,7 +34,7 @@ def edge(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Iterat
 
 def insert(edge: LiveGateway, table: str, **columns: Any) -> None:
     names, marks = ", ".join(columns), ", ".join("?" * len(columns))
-    with closing(sqlite3.connect(edge.config.data_path / "herald.sqlite3")) as database, database:
+    with closing(sqlite3.connect(edge.config.data_path / "herald.sqlite3", timeout=60)) as database, database:
         database.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(columns.values()))
 
 

@@ -180,7 +180,7 @@ async def test_all_sessions_of_a_revoked_key_are_let_go(
 ) -> None:
     key = OKPKey.generate_key("Ed25519")
     kid = key.thumbprint()
-    with sqlite3.connect(pair.data_dir / "herald.sqlite3") as database:
+    with sqlite3.connect(pair.data_dir / "herald.sqlite3", timeout=60) as database:
         at = datetime.now(UTC) - timedelta(hours=1)
         row = (kid, json.dumps(key.as_dict(private=True)), json.dumps(key.as_dict(private=False)), at, at)
         database.execute(

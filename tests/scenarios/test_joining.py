@@ -297,7 +297,7 @@ def test_what_is_published_at_a_replica_renews_the_lease_at_home_and_reading_the
 
     until = datetime.now(UTC) + timedelta(seconds=400)
     texts = [(until - timedelta(seconds=before)).strftime("%Y-%m-%d %H:%M:%S.%f") for before in (0, 1)]
-    with closing(sqlite3.connect(network["a"].data_dir / "herald.sqlite3")) as database, database:
+    with closing(sqlite3.connect(network["a"].data_dir / "herald.sqlite3", timeout=60)) as database, database:
         database.execute("UPDATE eventing_rendezvouspoint SET expires_at = ?, warn_at = ? WHERE id = ?", [*texts, rp])
     assert network["b"].ask("GET", f"/api/v1/rps/{rp}/events")["events"] == []
     assert left_s() < 400

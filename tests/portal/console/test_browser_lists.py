@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from demo.harness.servers import Domain
+from tests.gateway.server import PLAIN
 from tests.portal.console.accessibility import assert_accessible
 from tests.portal.console.browsing import (
     PHONE,
@@ -177,9 +178,7 @@ def test_a_token_is_shown_once_works_and_is_revoked_in_the_list(console: Console
     listed = row(page, "list-roof", "tokens")
     expect(listed).to_contain_text("/lists/watched/")
     expect(listed).to_contain_text("describe, publish, subscribe")
-    answer = httpx.get(
-        f"{console.domain.url}/api/v1/rps", headers={"Authorization": f"Bearer {token}"}, trust_env=False
-    )
+    answer = httpx.get(f"{console.domain.url}/api/v1/rps", headers={"Authorization": f"Bearer {token}"}, **PLAIN)
     assert answer.status_code == 200, answer.text
     page.reload()
     listed.get_by_role("button", name="Revoke").click()
@@ -190,7 +189,7 @@ def test_a_token_is_shown_once_works_and_is_revoked_in_the_list(console: Console
     expect(listed).to_be_hidden()  # valid ones are shown
     eventually(
         page,
-        lambda: httpx.get(answer.url, headers={"Authorization": f"Bearer {token}"}, trust_env=False).status_code == 401,
+        lambda: httpx.get(answer.url, headers={"Authorization": f"Bearer {token}"}, **PLAIN).status_code == 401,
         "the token is rejected",
     )
 

@@ -17,7 +17,7 @@ from bench.processes import idle_costs
 from demo.harness.network import Network
 from demo.harness.servers import Domain, wait_for
 from tests.conftest import DELIVERING, DomainFactory
-from tests.gateway.server import Prepared
+from tests.gateway.server import PLAIN, Prepared
 from tests.processes import alive
 from tests.subscriptions.push.owner import Owner
 from tests.subscriptions.push.receiver import Receiver, own_host
@@ -39,7 +39,7 @@ def own(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Iterato
 
 def test_a_small_domain_is_one_process_beside_redis_and_a_supervisor_without_django(own: Domain) -> None:
     assert set(own.pids) == {"redis", "domain"}
-    assert set(httpx.get(f"{own.url}/readyz", trust_env=False).json()["checks"]) >= {"forwarder", "deliverer"}
+    assert set(httpx.get(f"{own.url}/readyz", **PLAIN).json()["checks"]) >= {"forwarder", "deliverer"}
     sizes = {name: psutil.Process(pid).memory_info().rss for name, pid in own.pids.items()}
     assert psutil.Process(own.supervisor.pid).memory_info().rss < sizes["domain"] / 2
 
@@ -97,7 +97,7 @@ def test_ctrl_c_stops_it_in_time_and_the_next_start_finds_the_data(own: Domain) 
     everything = [psutil.Process(own.supervisor.pid), *psutil.Process(own.supervisor.pid).children(recursive=True)]
     began = time.monotonic()
     assert own.stop() == 0
-    assert time.monotonic() - began < 14  # ten, and what a busy machine may take beyond
+    assert time.monotonic() - began < 25  # ten, and what a busy machine may take beyond
     assert alive(everything) == []
     assert "was killed" not in own.output
     own.start()
