@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -66,12 +68,21 @@ async def eventually(
         await asyncio.sleep(every_s)
 
 
+_PORTS_FIRST, _PORTS_OF_ONE, _PROCESSES = 10_240, 280, 80  # below those that the kernel gives to whoever asks for any
+_port_numbers = itertools.count(random.randrange(_PORTS_OF_ONE))
+
+
 def free_port() -> int:
-    """Return a free TCP port of loopback. Another process may take it: Domain then tries another."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a free TCP port of loopback. Each process has ports of its own to give, one after another: until the port is bound,
+    hardly another process takes it (Domain then tries another). Raises OSError where none is free.
+    """
+    first = _PORTS_FIRST + os.getpid() % _PROCESSES * _PORTS_OF_ONE
+    for number in itertools.islice(_port_numbers, _PORTS_OF_ONE):
+        port = first + number % _PORTS_OF_ONE
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise OSError(f"no port from {first} to {first + _PORTS_OF_ONE - 1} is free")
 
 
 def manage(
@@ -261,7 +272,7 @@ class Domain:
         finally:
             self.supervisor.send_signal(signal.SIGCONT)
 
-    def wait_replaced(self, name: str, pid: int, within_s: float = 30.0) -> int:
+    def wait_replaced(self, name: str, pid: int, within_s: float = 60.0) -> int:
         """Wait until the supervisor has started `name` again; returns the new pid."""
         return wait_for(
             lambda: new if (new := self.pids.get(name, pid)) != pid else 0, within_s, about=f"{name} runs again"

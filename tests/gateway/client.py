@@ -163,7 +163,7 @@ class ResumingReader:
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
 
-    async def wait_until_has(self, ids: set[str], within_s: float = 30.0) -> None:
+    async def wait_until_has(self, ids: set[str], within_s: float = 90.0) -> None:
         """Return when all of `ids` have come; fails with what is missing."""
         assert self._task is not None
         try:

@@ -43,7 +43,7 @@ class Owner:
     def asks(self, at: str, method: str, path: str, **request: Any) -> httpx.Response:
         """A request with the owner's token, which is one of a."""
         headers = {"Authorization": f"Bearer {self.token}"}
-        with httpx.Client(base_url=self.network[at].url, headers=headers, timeout=20) as client:
+        with httpx.Client(base_url=self.network[at].url, headers=headers, timeout=60) as client:
             return client.request(method, path, **request)
 
     def of(self, at: str, method: str, action: str = "", **request: Any) -> httpx.Response:

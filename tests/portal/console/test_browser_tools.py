@@ -115,7 +115,9 @@ def test_sessions_of_the_domain_are_listed_and_ended(browser: Any, domain: Domai
         rp = created(client, name="tools/sessions")
         headers = {"Authorization": client.headers["Authorization"]}
         url = f"ws{domain.url.removeprefix('http')}/ws"
-        with connect(url, additional_headers=headers, subprotocols=["herald.v1"], proxy=None) as reader:  # type: ignore[list-item]
+        with connect(
+            url, additional_headers=headers, subprotocols=["herald.v1"], open_timeout=60, proxy=None
+        ) as reader:  # type: ignore[list-item]
             reader.send(json.dumps({"op": "subscribe", "id": 1, "rp": rp, "from": "now"}))
             while json.loads(reader.recv(timeout=60)).get("id") != 1:
                 pass

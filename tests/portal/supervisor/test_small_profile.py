@@ -63,7 +63,7 @@ def test_what_only_time_brings_about_is_done_while_nothing_else_happens(own: Dom
                 one["type"] == "io.herald.rp.deleted" and one["data"]["rp"]["id"] == rp for one in page["events"]
             )
 
-        wait_for(reaped, 30, every_s=0.2, about="the expired RP is removed")
+        wait_for(reaped, 60, every_s=0.2, about="the expired RP is removed")
 
 
 def test_a_killed_domain_is_started_again_and_nothing_acknowledged_is_lost(own: Domain) -> None:
@@ -72,7 +72,7 @@ def test_a_killed_domain_is_started_again_and_nothing_acknowledged_is_lost(own: 
         for name in ("domain", "redis"):
             admin.post(f"/api/v1/rps/{rp}/events", json={"before": name}).raise_for_status()
             own.wait_replaced(name, own.kill(name))
-            wait_for(own.is_ready, 30, about="ready again")
+            wait_for(own.is_ready, 60, about="ready again")
         events = admin.get(f"/api/v1/rps/{rp}/events?after=earliest").json()["events"]
         assert [event["data"] for event in events] == [{"before": "domain"}, {"before": "redis"}]
 

@@ -130,7 +130,7 @@ def test_a_foreign_feed_is_published_the_subscription_renewed_and_ended(
         assert all(line.startswith("subscribed") and line.endswith("for 4 s\n") for line in lines), "renewed twice"
         running.send_signal(signal.SIGINT)
         assert running.stdout.read().startswith("ended")
-        assert running.wait(20) == 0
+        assert running.wait(60) == 0
         assert foreign.callbacks() == []
         assert owner.http.get(f"/api/v1/rps/{owner.rp}/intakes").json()["items"] == []
     finally:
@@ -183,7 +183,7 @@ def test_ctrl_c_before_the_hub_has_verified_leaves_nothing_behind(pushing: Domai
         try:
             wait_for(intakes, about="the intake is made")
             running.send_signal(signal.SIGINT)
-            assert running.wait(30) == 0
+            assert running.wait(60) == 0
             assert intakes() == []
         finally:
             running.kill()
