@@ -72,6 +72,16 @@ _PORTS_FIRST, _PORTS_OF_ONE, _PROCESSES = 10_240, 280, 80  # below those that th
 _port_numbers = itertools.count(random.randrange(_PORTS_OF_ONE))
 
 
+def _as_at_a_terminal(prepare: Callable[[], None]) -> Callable[[], None]:
+    """A `preexec_fn` that does what `prepare` does, and takes hangups that whoever started this process ignores, by nohup."""
+
+    def begin() -> None:
+        prepare()
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+    return begin
+
+
 def free_port() -> int:
     """Return a free TCP port of loopback. Each process has ports of its own to give, one after another: until the port is bound,
     hardly another process takes it (Domain then tries another). Raises OSError where none is free.
@@ -213,7 +223,7 @@ class Domain:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # a Ctrl-C at the tests' terminal ends them in order, not under them
-                preexec_fn=death_signal(signal.SIGTERM),  # and a test run that is killed leaves nothing behind
+                preexec_fn=_as_at_a_terminal(death_signal(signal.SIGTERM)),  # a killed test run leaves nothing behind
             )
         return self._process
 

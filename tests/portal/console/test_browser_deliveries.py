@@ -62,10 +62,10 @@ def test_an_endpoint_is_found_in_the_list_and_looked_after(tab: Console, domain:
     expect(row).to_contain_text("3 of 3")
     assert_accessible(page)
     assert_usable_by_keyboard(page)
-    page.get_by_label("State").select_option("paused")
+    page.get_by_label("State", exact=True).select_option("paused")
     expect(row).to_be_hidden()
     assert "state=paused" in page.url
-    page.get_by_label("State").select_option("")
+    page.get_by_label("State", exact=True).select_option("")
     row.get_by_role("link").click()
     page.wait_for_url(f"**/deliveries/{subscription}")
     expect(state(page)).to_have_text("active")

@@ -147,8 +147,8 @@ def test_a_subject_is_revoked_and_the_revocation_lifted(console: Console) -> Non
     page = shown(console, "/keys")
     with console.domain.http(subject="list-mallory") as theirs:
         assert theirs.get("/api/v1/rps").status_code == 200
-        page.get_by_label("Which").fill("list-mallory")
-        page.get_by_label("Reason").fill("laptop lost")
+        page.get_by_label("Which", exact=True).fill("list-mallory")
+        page.get_by_label("Reason", exact=True).fill("laptop lost")
         page.get_by_role("form", name="Revoke").get_by_role("button", name="Revoke").click()
         page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
         mine = row(page, "list-mallory", "revocations")
@@ -206,10 +206,10 @@ def test_a_lease_is_renewed_and_counts_from_now(console: Console) -> None:
         expect(row(page, "/lists/later/")).to_be_visible(timeout=WITHIN_MS)
         for done in (renewed, later):  # none expires while another test counts them
             client.delete(f"/api/v1/rps/{done}").raise_for_status()
-    page.get_by_label("Ends").select_option("")
+    page.get_by_label("Ends", exact=True).select_option("")  # names of rows are in labels, too
     expect(page).to_have_url(re.compile(r"/leases\?kind=rp$"))
     page.go_back()
-    expect(page.get_by_label("Ends")).to_have_value("600")
+    expect(page.get_by_label("Ends", exact=True)).to_have_value("600")
 
 
 def test_lag_follows_what_is_published_and_a_subscription_is_deleted(console: Console, rp: str) -> None:
@@ -231,14 +231,14 @@ def test_the_audit_is_filtered_and_an_entry_opened(console: Console) -> None:
         mine = created(client, name="lists/audited")
         page = shown(console, "/audit")
         expect(row(page, "list-auditor").first).to_be_visible()
-        page.get_by_label("Who").fill("list-auditor")
-        page.get_by_label("Action").fill("rp.*")
+        page.get_by_label("Who", exact=True).fill("list-auditor")
+        page.get_by_label("Action", exact=True).fill("rp.*")
         page.get_by_role("button", name="Filter").click()
         expect(page.locator("#listing tbody tr")).to_have_count(1)
         client.delete(f"/api/v1/rps/{mine}")
         expect(row(page, "rp.delete")).to_be_visible(timeout=WITHIN_MS)
     expect(page).to_have_url(re.compile(r"/audit\?who=list-auditor&action=rp\.\*$"))
-    page.get_by_label("Outcome").select_option("refused")
+    page.get_by_label("Outcome", exact=True).select_option("refused")
     expect(page.get_by_text("No results")).to_be_visible(timeout=WITHIN_MS)
     page.get_by_role("button", name="Show all").first.click()
     expect(page).to_have_url(re.compile(r"/audit$"))
