@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -66,12 +68,31 @@ async def eventually(
         await asyncio.sleep(every_s)
 
 
+_PORTS_FIRST, _PORTS_OF_ONE, _PROCESSES = 10_240, 280, 80  # below those that the kernel gives to whoever asks for any
+_port_numbers = itertools.count(random.randrange(_PORTS_OF_ONE))
+
+
+def _as_at_a_terminal(prepare: Callable[[], None]) -> Callable[[], None]:
+    """A `preexec_fn` that does what `prepare` does, and takes hangups that whoever started this process ignores, by nohup."""
+
+    def begin() -> None:
+        prepare()
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+    return begin
+
+
 def free_port() -> int:
-    """Return a free TCP port of loopback. Another process may take it: Domain then tries another."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a free TCP port of loopback. Each process has ports of its own to give, one after another: until the port is bound,
+    hardly another process takes it (Domain then tries another). Raises OSError where none is free.
+    """
+    first = _PORTS_FIRST + os.getpid() % _PROCESSES * _PORTS_OF_ONE
+    for number in itertools.islice(_port_numbers, _PORTS_OF_ONE):
+        port = first + number % _PORTS_OF_ONE
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise OSError(f"no port from {first} to {first + _PORTS_OF_ONE - 1} is free")
 
 
 def manage(
@@ -202,7 +223,7 @@ class Domain:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # a Ctrl-C at the tests' terminal ends them in order, not under them
-                preexec_fn=death_signal(signal.SIGTERM),  # and a test run that is killed leaves nothing behind
+                preexec_fn=_as_at_a_terminal(death_signal(signal.SIGTERM)),  # a killed test run leaves nothing behind
             )
         return self._process
 
@@ -221,7 +242,7 @@ class Domain:
 
     def is_ready(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/readyz", timeout=2.0, trust_env=False).status_code == 200
+            return httpx.get(f"{self.url}/readyz", timeout=10.0, trust_env=False).status_code == 200
         except httpx.HTTPError:
             return False
 
@@ -261,7 +282,7 @@ class Domain:
         finally:
             self.supervisor.send_signal(signal.SIGCONT)
 
-    def wait_replaced(self, name: str, pid: int, within_s: float = 30.0) -> int:
+    def wait_replaced(self, name: str, pid: int, within_s: float = 60.0) -> int:
         """Wait until the supervisor has started `name` again; returns the new pid."""
         return wait_for(
             lambda: new if (new := self.pids.get(name, pid)) != pid else 0, within_s, about=f"{name} runs again"
@@ -289,7 +310,7 @@ class Domain:
     def signing_key(self) -> dict[str, Any]:
         """Return the present private signing key, as its operator could read it."""
         # SQLite's time has whole seconds: a key of this very second would be of the future.
-        with closing(sqlite3.connect(self.data_dir / "herald.sqlite3")) as database:
+        with closing(sqlite3.connect(self.data_dir / "herald.sqlite3", timeout=60)) as database:
             row = database.execute(
                 "SELECT private_jwk, kid FROM eventing_domainkey WHERE not_before <= datetime('now', '+1 second') "
                 "AND (not_after IS NULL OR not_after > datetime('now')) ORDER BY not_before DESC"

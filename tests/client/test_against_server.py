@@ -243,9 +243,9 @@ async def test_a_pull_waits_for_the_next_event(client: Client, rp: str) -> None:
 
 
 async def test_an_attached_subscription_outlives_its_lease(client: Client, rp: str) -> None:
-    durable = await client.subscriptions.create(rp, lease_s=4)
+    durable = await client.subscriptions.create(rp, lease_s=10)
     async with client.attach(durable.id) as attached:
-        until = time.monotonic() + 8
+        until = time.monotonic() + 12
         while time.monotonic() < until:
             await client.publish(rp, 1)
             await take(attached, 1)
@@ -358,7 +358,7 @@ def program(domain: Domain, *arguments: str) -> str:
     """As `command`, in a process of its own."""
     start = [sys.executable, "-c", "from herald.commands import main; main()"]
     done = subprocess.run(
-        [*start, *arguments], env=environment(domain), capture_output=True, text=True, timeout=60, check=False
+        [*start, *arguments], env=environment(domain), capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

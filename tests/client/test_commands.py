@@ -202,7 +202,7 @@ def test_pub_keeps_publishing_lines_from_a_pipe_that_stays_open(threaded_gateway
         _until(lambda: threaded_gateway.log("r").end == 1)
         process.stdin.write(b"second\n")
         process.stdin.close()
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     assert threaded_gateway.log("r").end == 2
 
 
@@ -210,7 +210,7 @@ def test_pub_keeps_publishing_lines_from_a_pipe_that_stays_open(threaded_gateway
 
 
 def _until(condition: Any) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -301,7 +301,7 @@ def test_a_reader_of_the_output_may_leave(threaded_gateway: FakeGateway) -> None
         process.stdout.close()
         assert process.stderr is not None
         assert process.stderr.read() == b""
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 def test_a_line_shows_binary_data_by_its_size() -> None:

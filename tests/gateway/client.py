@@ -49,6 +49,7 @@ class Client:
             max_size=None,
             max_queue=None,
             ping_interval=None,
+            open_timeout=ANSWER_WITHIN_S,
             proxy=None,
         )
         self._reader = asyncio.create_task(self._read())
@@ -162,7 +163,7 @@ class ResumingReader:
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
 
-    async def wait_until_has(self, ids: set[str], within_s: float = 30.0) -> None:
+    async def wait_until_has(self, ids: set[str], within_s: float = 90.0) -> None:
         """Return when all of `ids` have come; fails with what is missing."""
         assert self._task is not None
         try:
@@ -188,7 +189,7 @@ class ResumingReader:
             compression=None,
             max_size=None,
             max_queue=None,
-            open_timeout=10,
+            open_timeout=ANSWER_WITHIN_S,
             proxy=None,
         ) as ws:
             self.connections += 1

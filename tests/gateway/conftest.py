@@ -67,7 +67,7 @@ def pytest_runtest_makereport(
     if report.failed:
         used = getattr(item, "funcargs", {})
         live_gateways = [used["live_gateway"]] if "live_gateway" in used else []
-        live_gateways += getattr(used.get("new_edge"), "made", [])
+        live_gateways += getattr(used.get("new_live_gateway"), "made", [])
         report.sections += [
             (f"gateway in {live_gateway.data_dir}", live_gateway.log[-LOG_CHARS_SHOWN:])
             for live_gateway in live_gateways

@@ -43,7 +43,7 @@ class Publisher:
     ) -> None:
         self._stopping.set()
         assert self._task is not None
-        await asyncio.wait_for(self._task, 30)
+        await asyncio.wait_for(self._task, 90)
 
     def _new_id(self) -> str:
         return f"{self._name}-{next(self._numbers)}"

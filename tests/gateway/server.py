@@ -84,7 +84,7 @@ def prepare(data_dir: Path) -> Prepared:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert made.returncode == 0, made.stderr

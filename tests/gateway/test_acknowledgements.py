@@ -241,7 +241,10 @@ async def test_acknowledgements_that_wait_when_the_subscription_ends_are_refused
         sent = [await client.send("ack", subscription=subscription, cursor=f"{epoch}:1")]
         await received(live_gateway)
         sent += [await client.send("ack", subscription=subscription, cursor=f"{epoch}:{at}") for at in range(2, 11)]
-        with closing(sqlite3.connect(live_gateway.config.data_path / "herald.sqlite3")) as database, database:
+        with (
+            closing(sqlite3.connect(live_gateway.config.data_path / "herald.sqlite3", timeout=60)) as database,
+            database,
+        ):
             database.execute(
                 "UPDATE eventing_subscription SET expires_at = '2026-01-01 00:00:00', warn_at = '2026-01-01 00:00:00' WHERE id = ?",
                 [subscription],

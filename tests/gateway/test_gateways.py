@@ -32,7 +32,7 @@ async def test_two_gateways_see_each_others_events_and_changes(new_live_gateway:
         assert (again["offset"], again["duplicate"]) == (1, True)
 
         live_gateway.admin.patch(f"/api/v1/rps/{rp}", json={"policy": []}).raise_for_status()  # by the first gateway
-        assert (await two.frame(5))["type"] == "urn:herald:problem:forbidden"
+        assert (await two.frame())["type"] == "urn:herald:problem:forbidden"
         assert await two.refused("publish", rp=rp, event=event("x")) == "forbidden"
 
 
@@ -79,12 +79,12 @@ async def test_a_gateway_asked_to_stop_says_goodbye_to_every_binding_and_comes_b
         assert closing == {"op": "closing", "reason": "server-restarting", "retry": True}
         assert await herald.closed() == (4000, "server-restarting")
         with pytest.raises(ConnectionClosed):
-            await asyncio.wait_for(cloudevents.recv(), 20)
+            await asyncio.wait_for(cloudevents.recv(), 60)
         assert cloudevents.close_code == 4000
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             lines = [line async for line in stream.aiter_lines()]
         assert not any(line.startswith("data") for line in lines)
-        assert (await asyncio.wait_for(polling, 20)).json()["events"] == []
+        assert (await asyncio.wait_for(polling, 60)).json()["events"] == []
         code = await asyncio.to_thread(live_gateway.wait_stopped)
         assert code in (0, -15, 143)
     live_gateway.start_gateway()

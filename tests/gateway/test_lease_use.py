@@ -25,13 +25,13 @@ def aged(live_gateway: LiveGateway, table: str, id: str, left_s: float = LEFT_S)
     """Time passes for one lease: so much of it is left."""
     until = datetime.now(UTC) + timedelta(seconds=left_s)
     texts = [(until - timedelta(seconds=before)).strftime("%Y-%m-%d %H:%M:%S.%f") for before in (0, 1)]
-    with closing(sqlite3.connect(live_gateway.config.data_path / "herald.sqlite3")) as database, database:
+    with closing(sqlite3.connect(live_gateway.config.data_path / "herald.sqlite3", timeout=60)) as database, database:
         database.execute(f"UPDATE {table} SET expires_at = ?, warn_at = ? WHERE id = ?", [*texts, id])
 
 
 def left_s(live_gateway: LiveGateway, table: str, id: str) -> float:
     """How much of a lease is left."""
-    with closing(sqlite3.connect(live_gateway.config.data_path / "herald.sqlite3")) as database:
+    with closing(sqlite3.connect(live_gateway.config.data_path / "herald.sqlite3", timeout=60)) as database:
         (text,) = database.execute(f"SELECT expires_at FROM {table} WHERE id = ?", [id]).fetchone()
     until = datetime.fromisoformat(text).replace(tzinfo=UTC)
     return (until - datetime.now(UTC)).total_seconds()

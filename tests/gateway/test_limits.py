@@ -175,18 +175,20 @@ def test_a_batch_above_the_burst_is_possible_and_paid_off(limited: LiveGateway) 
 
 
 async def test_over_websocket_a_publish_is_stored_whole_or_refused_whole(limited: LiveGateway) -> None:
-    rp = limited.create_rp()
-    async with Client(limited, subject="socket") as client:
-        second = [event(f"b-{n}") for n in range(EVENTS_PER_S)]
-        first = await client.send("publish", rp=rp, events=[event(f"a-{n}") for n in range(30)])
-        refused = await client.ask("publish", rp=rp, events=second)  # read together with the first
-        assert (await first)["offset"] == 30
-        assert refused["op"] == "error"
-        assert refused["type"] == "urn:herald:problem:rate-limited"
-        assert refused["retry_after_s"] in (1, 2)
-        assert refused["limit"] == "publish-events"
-        assert offset_of(limited, rp) == 30
-        await client.ok("ping")  # the connection goes on
+    second = [event(f"b-{n}") for n in range(EVENTS_PER_S)]
+    for attempt in attempts("socket"):
+        rp = limited.create_rp()
+        with attempt as name:
+            async with Client(limited, subject=name) as client:
+                first = await client.send("publish", rp=rp, events=[event(f"a-{n}") for n in range(30)])
+                refused = await client.ask("publish", rp=rp, events=second)  # read together with the first
+                assert (await first)["offset"] == 30
+                assert refused["op"] == "error"
+    assert refused["type"] == "urn:herald:problem:rate-limited"
+    assert refused["retry_after_s"] in (1, 2)
+    assert refused["limit"] == "publish-events"
+    assert offset_of(limited, rp) == 30
+    async with Client(limited, subject=name) as client:
         await asyncio.sleep(refused["retry_after_s"])  # as it was told
         assert (await client.ok("publish", rp=rp, events=second))["offset"] == 30 + EVENTS_PER_S
     assert offset_of(limited, rp) == 30 + EVENTS_PER_S
@@ -238,6 +240,7 @@ async def test_a_flood_is_read_no_further_and_others_notice_nothing(limited: Liv
     async with connect(
         limited.ws_url(), additional_headers=headers, compression=None, max_queue=None, proxy=None
     ) as ws:
+        began = time.monotonic()
         tasks = [asyncio.create_task(flood(ws)), asyncio.create_task(read(ws))]
         async with limited.ahttp("calm") as http:
             for number in range(EVENTS_PER_S):
@@ -245,13 +248,16 @@ async def test_a_flood_is_read_no_further_and_others_notice_nothing(limited: Liv
                 answer = await asyncio.wait_for(sent, 30)
                 assert answer.status_code == 201
                 await asyncio.sleep(0.05)  # the pace of one who keeps to the rates
-        assert len(answers["error"]) >= 200  # it was refused, and then no longer read
+        async with asyncio.timeout(60):
+            while len(answers["error"]) < 200:  # noqa: ASYNC110 - it was refused, and then no longer read
+                await asyncio.sleep(0.01)
+        most = EVENTS_PER_S * (time.monotonic() - began + 1)
         assert len(answers["ok"]) + len(answers["error"]) < count
         for task in tasks:
             task.cancel()
         ws.transport.abort()
     assert set(answers["error"]) == {"urn:herald:problem:rate-limited"}
-    assert len(answers["ok"]) <= RP_EVENTS_PER_S * 10
+    assert len(answers["ok"]) <= most
     assert offset_of(limited, flooded) >= max(answers["ok"]) == len(answers["ok"])  # nothing acknowledged is lost
 
 

@@ -24,12 +24,19 @@ from tests.gateway.server import BATCH, STRUCTURED, LiveGateway, Prepared, event
 pytestmark = pytest.mark.processes
 
 WITHIN_S = 60.0
+PATIENT = (
+    "-c",
+    "import runpy; from eventing.store import sessions; sessions.WAIT_S = 30.0;"
+    " runpy.run_module('portal.gateway', run_name='__main__', alter_sys=True)",
+    "--fd",
+)
+"""A gateway that waits for the answers of another one that does not get the processor for a second."""
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Iterator[LiveGateway]:
     """Two gateways."""
-    with LiveGateway(tmp_path_factory.mktemp("pair") / "var", prepared, gateways=2) as running:
+    with LiveGateway(tmp_path_factory.mktemp("pair") / "var", prepared, gateways=2, program=PATIENT) as running:
         yield running
 
 
@@ -216,21 +223,30 @@ async def test_sessions_of_all_gateways_are_listed_and_disconnected_wherever_the
 
 
 async def test_a_gateway_that_hangs_is_told_as_missing_and_a_dead_one_leaves_no_ghosts(
-    live_gateway: LiveGateway, rp: str
+    new_live_gateway: Callable[..., LiveGateway],
 ) -> None:
-    await eventually(lambda: no_sessions(live_gateway), "those of other tests have ended")
+    live_gateway = new_live_gateway(gateways=2)
+    rp = live_gateway.create_rp()
     async with Client(live_gateway, gateway=1, subject="hidden"):
         hanging = live_gateway.gateway_process(1)
         hanging.suspend()
         try:
-            listed = sessions(live_gateway)
-            assert (listed["gateways"], listed["matching"]) == ({"asked": 2, "answered": 1}, 0)
+
+            async def one_answers() -> bool:  # in time
+                return bool(sessions(live_gateway)["gateways"] == {"asked": 2, "answered": 1})
+
+            await eventually(one_answers, "the hanging gateway is told as missing")
+            assert sessions(live_gateway)["matching"] == 0
             assert live_gateway.admin.delete("/api/v1/sessions/nowhere-1").status_code == 503, (
                 "the hanging one may have it"
             )
         finally:
             hanging.resume()
-        assert [row["principal"] for row in sessions(live_gateway)["items"]] == ["hidden"]
+
+        async def seen() -> bool:
+            return [row["principal"] for row in sessions(live_gateway)["items"]] == ["hidden"]
+
+        await eventually(seen, "the gateway that goes on answers again")
         live_gateway.kill_gateway(1)
 
         async def alone() -> bool:

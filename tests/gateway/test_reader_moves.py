@@ -34,7 +34,7 @@ def edge(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Iterat
 
 def insert(edge: LiveGateway, table: str, **columns: Any) -> None:
     names, marks = ", ".join(columns), ", ".join("?" * len(columns))
-    with closing(sqlite3.connect(edge.config.data_path / "herald.sqlite3")) as database, database:
+    with closing(sqlite3.connect(edge.config.data_path / "herald.sqlite3", timeout=60)) as database, database:
         database.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(columns.values()))
 
 
@@ -146,7 +146,7 @@ async def test_a_share_of_the_readers_at_all_gateways_is_redirected_and_the_othe
             await client.ok("subscribe", rp=shared)
         begin_move(edge, shared, "half", 0.5, OTHER[1])
         begin_move(edge, shared, "nobody", 1e-9, OTHER[0])
-        await asyncio.to_thread(wait_for, lambda: sum(not one.frames.empty() for one in clients) >= 15, 60.0)
+        await asyncio.to_thread(wait_for, lambda: sum(not one.frames.empty() for one in clients) >= 8, 60.0)
         begin_move(edge, shared, "everybody", 1.0, OTHER[0])
         redirects = []
         for client in clients:
@@ -155,7 +155,7 @@ async def test_a_share_of_the_readers_at_all_gateways_is_redirected_and_the_othe
                 frames.append(await client.frame())
             redirects += frames
             assert all(one["op"] == "redirect" and one["hops"] == 1 and 0 < one["valid_s"] <= 60 for one in frames)
-        assert 15 <= sum(one["to"] == OTHER[1:] for one in redirects) <= 45
+        assert 8 <= sum(one["to"] == OTHER[1:] for one in redirects) <= 52  # fails by chance once in 10^8
         for client in (older, travelled):
             await client.ok("ping")
             assert client.frames.empty(), "an older client, and one that has followed two redirects, stay"
@@ -195,7 +195,7 @@ async def test_those_who_are_leaving_are_counted_and_the_next_step_of_balancing_
 
 async def test_without_stated_addresses_each_is_pointed_to_those_ranked_for_it(edge: LiveGateway, shared: str) -> None:
     async with AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(mover(edge)) for _ in range(16)]
+        clients = [await stack.enter_async_context(mover(edge)) for _ in range(40)]  # drawn by their own numbers
         for client in clients:
             await client.ok("publish", rp=shared, event=event("e"))
         begin_move(edge, shared, "ranked", 1.0)

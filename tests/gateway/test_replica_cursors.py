@@ -279,7 +279,7 @@ async def test_forged_cursor_with_as_many_feeds_as_there_may_be_only_hurts_its_b
 
 def _insert(live_gateway: LiveGateway, table: str, **columns: Any) -> None:
     names, marks = ", ".join(columns), ", ".join("?" * len(columns))
-    with closing(sqlite3.connect(live_gateway.config.data_path / "herald.sqlite3")) as database, database:
+    with closing(sqlite3.connect(live_gateway.config.data_path / "herald.sqlite3", timeout=60)) as database, database:
         database.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", list(columns.values()))
 
 

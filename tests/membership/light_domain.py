@@ -88,7 +88,7 @@ def _with_a_key_of_its_own(prepared: Prepared, folder: Path) -> Prepared:
     shutil.copytree(prepared.data_dir, folder)
     made = OKPKey.generate_key("Ed25519")
     private, public, kid = made.as_dict(private=True), made.as_dict(private=False), made.thumbprint()
-    with closing(sqlite3.connect(folder / "herald.sqlite3")) as database, database:
+    with closing(sqlite3.connect(folder / "herald.sqlite3", timeout=60)) as database, database:
         keys = (kid, json.dumps(private), json.dumps(public))
         database.execute("UPDATE eventing_domainkey SET kid = ?, private_jwk = ?, public_jwk = ?", keys)
         database.execute("DELETE FROM eventing_domaindocument")

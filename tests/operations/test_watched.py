@@ -89,7 +89,12 @@ def test_rules_at_an_rp_raise_alarms_and_clear_them(live_gateway: LiveGateway) -
         WITHIN_S,
         about="the alarm is cleared while it publishes",
     )
-    told = types(live_gateway, f"{lagging}.admin")
+    told = wait_for(
+        lambda: found if (found := types(live_gateway, f"{lagging}.admin"))[-1:] == ["alarm.cleared"] else [],
+        WITHIN_S,
+        about="the event, which follows the row",
+    )
+    wait_for(lambda: "alarm.cleared" in types(live_gateway, "domain.admin"), WITHIN_S, about="the domain's event")
     assert (told[0], told[-1], told.count("alarm.raised")) == ("alarm.raised", "alarm.cleared", 1)
     assert "alarm.acknowledged" in told
     assert {"alarm.raised", "alarm.cleared"} <= set(types(live_gateway, "domain.admin"))
@@ -269,7 +274,11 @@ def _id(live_gateway: LiveGateway, number: int) -> str:
         client.stream("GET", "/api/v1/rps/domain.admin/stream") as answer,
     ):
         assert answer.status_code == 200
-        (row,) = client.get("/api/v1/sessions", params={"principal": name}).json()["items"]
+
+        def rows() -> list[dict[str, Any]]:  # those of gateways that answer in time
+            return list(client.get("/api/v1/sessions", params={"principal": name}).json()["items"])
+
+        (row,) = wait_for(rows, WITHIN_S, about="the gateway tells its session")
     return str(row["gateway"])
 
 

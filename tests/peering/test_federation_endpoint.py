@@ -483,7 +483,7 @@ def test_redis_away_refuses_all_rather_than_to_take_a_replay(gateways: LiveGatew
 
 def counted(live_gateway: LiveGateway) -> set[tuple[str, str, str]]:
     """Kind, carrier and origin of the misbehaviour that the gateways have counted."""
-    database = sqlite3.connect(live_gateway.data_dir / "herald.sqlite3", timeout=5)
+    database = sqlite3.connect(live_gateway.data_dir / "herald.sqlite3", timeout=60)
     try:
         return set(database.execute("SELECT kind, carrier, origin FROM eventing_misbehaviour"))
     finally:

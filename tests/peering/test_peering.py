@@ -175,7 +175,7 @@ def test_removing_tells_the_other_which_asks_no_more(two: Two) -> None:
 
 def test_a_removal_that_nobody_heard_of_is_found_by_the_next_hello(two: Two) -> None:
     both_active(two)
-    with sqlite3.connect(two.a.config.data_path / "herald.sqlite3") as database:
+    with sqlite3.connect(two.a.config.data_path / "herald.sqlite3", timeout=60) as database:
         database.execute("DELETE FROM eventing_peer")
     ask(two.b, f"/{A}/resume")  # which changes nothing, and says hello
     left = peer(two.b, A)

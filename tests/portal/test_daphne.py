@@ -111,6 +111,7 @@ def test_publish_reaches_a_websocket_and_a_stream(served: Domain) -> None:
             served.ws_url,
             subprotocols=[Subprotocol("herald.v1")],
             additional_headers={"Authorization": f"Bearer {served.token(admin=True)}"},
+            open_timeout=60,
             proxy=None,
         )
         with socket:

@@ -26,6 +26,7 @@ from portal.middleware import SecurityHeaders, SessionLife
 from portal.security import Weakness, is_exposed, refusal, warnings, weaknesses
 from portal.supervisor.diagnosis.checks import security_findings
 from portal.supervisor.diagnosis.settings_table import settings_in_use
+from tests.gateway.server import PLAIN
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -132,7 +133,7 @@ def test_answers_of_the_hot_path_cannot_be_taken_for_pages(domain: Domain) -> No
             http.post(f"/api/v1/rps/{rp}/events", json={}),
             http.get("/api/v1/rps/" + "a" * 26 + "/events"),
             http.get("/livez"),
-            httpx.get(f"{domain.url}/api/v1/rps/{rp}/events", trust_env=False),
+            httpx.get(f"{domain.url}/api/v1/rps/{rp}/events", **PLAIN),
         ):
             assert response.headers["x-content-type-options"] == "nosniff"
             assert "default-src 'none'" in response.headers["content-security-policy"]

@@ -124,7 +124,7 @@ def test_vectors_hold_no_thread_that_other_peers_wait_for_and_are_sent_all_the_s
 def test_runs_do_not_wait_for_vectors(peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch) -> None:
     rp, busy = lazy(b), shared(b)
     forward_woken(busy)
-    monkeypatch.setattr(announcements, "RIDE_S", LONG_S / 2)  # a turn waits for vectors that are due sooner
+    monkeypatch.setattr(announcements, "RIDE_S", LONG_S / 2)  # less than ALONE_S: a turn waits for so long
     peer.requests.clear()
     publish(busy, 1)
     wakeups.wake("b.test", [rp])

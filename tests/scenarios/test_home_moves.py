@@ -14,6 +14,7 @@ import pytest
 
 from demo.harness.network import Network
 from demo.harness.servers import wait_for
+from tests.gateway.server import PLAIN
 
 pytestmark = [pytest.mark.processes, pytest.mark.long]
 
@@ -204,7 +205,9 @@ def test_a_domain_that_drains_hands_over_homes_deliveries_and_readers(network: N
         "POST", f"/api/v1/rps/{rp}/subscriptions", {"lease_s": 600, "replicas": 3, "deliver": {"mode": "pull"}}
     )
     owner = {"Authorization": f"Bearer {network['a'].token(subject='owner')}"}
-    made_alone = httpx.post(f"{network['a'].url}/api/v1/rps/{rp}/subscriptions", json={"lease_s": 600}, headers=owner)
+    made_alone = httpx.post(
+        f"{network['a'].url}/api/v1/rps/{rp}/subscriptions", json={"lease_s": 600}, headers=owner, **PLAIN
+    )
     alone = made_alone.raise_for_status().json()
     path, solitary = f"/api/v1/subscriptions/{made['id']}", f"/api/v1/subscriptions/{alone['id']}"
     wait_for(lambda: network["a"].ask("GET", path)["shared"]["delivers"] == "a.test", about="a delivers")
@@ -233,7 +236,7 @@ def test_a_domain_that_drains_hands_over_homes_deliveries_and_readers(network: N
     reader.has(published)
 
     def read() -> set[str]:
-        page = httpx.get(f"{at.url}{solitary}/events", headers=owner)
+        page = httpx.get(f"{at.url}{solitary}/events", headers=owner, **PLAIN)
         return {event["id"] for event in page.json()["events"]} if page.status_code == 200 else set()
 
     wait_for(

@@ -27,7 +27,7 @@ HUNG_S = 10.0  # until a request that is not answered has failed (replication/fo
 AT_ONCE_S = (
     8.0  # in which events are at a peer that answers, on a busy machine too; behind one that hangs they take HUNG_S
 )
-CLAIM_HELD_S = 15.0  # in which events are at a peer though another lies: on a busy machine; it was 40 s
+CLAIM_HELD_S = 30.0  # in which events are at a peer though another lies: on a busy machine; it was 40 s
 RESTARTED_S = 60.0  # and after the forwarder was killed, which takes up to 25 s to be back
 SENT_MAX = 2 * 8  # runs that are sent in vain: after 0.5 s, 1 s, 2 s, ..., by a and by b
 
@@ -136,14 +136,14 @@ def test_a_peer_that_floods_is_told_to_wait_and_others_are_not_slowed(
     network["b"].ask("PATCH", f"/api/v1/peers/{LIAR}", {"requests_per_s": 5})
     body = wire.encode(wire.ExchangeRequest(wire.VERSION, [wire.RpPart(rp, liar.have(rp))]))
     before = network.counted("b", "flooding", carrier=LIAR)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     refused = 0
     while not refused and time.monotonic() < deadline:
         status, _ = liar.post("b", "exchange", body)
         refused += status in (429, 503)
     assert refused
     wait_for(lambda: network.counted("b", "flooding", carrier=LIAR) > before)
-    reader.has(network.publish(rp, "a", 10), within_s=20)
+    reader.has(network.publish(rp, "a", 10), within_s=45)
     network["b"].ask("PATCH", f"/api/v1/peers/{LIAR}", {"requests_per_s": 100})
 
 
@@ -270,7 +270,7 @@ def test_an_origin_that_tells_two_stories_is_quarantined_everywhere_until_an_adm
     liar.send("b", rp, [other])
     network.heal()
     for name in "abc":
-        wait_for(lambda name=name: LIAR in network.quarantined(name), 30, about=f"{name} quarantines")  # type: ignore[misc]
+        wait_for(lambda name=name: LIAR in network.quarantined(name), 60, about=f"{name} quarantines")  # type: ignore[misc]
     quarantined_at = time.monotonic()
     assert any(network.counted(name, "equivocation") for name in "abc")
     events = network.publish(rp, "a", 5) + network.publish(rp, "b", 5)

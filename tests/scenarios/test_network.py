@@ -115,9 +115,9 @@ def test_keys_are_rotated_while_events_flow(network: Network) -> None:
     before = network["a"].signing_key["kid"]
     rotation = {"signs_after_s": 5}  # by then the peers know the new key, on a busy machine too
     network["a"].ask("POST", "/api/v1/keys/rotate", rotation)
-    wait_for(lambda: network["a"].signing_key["kid"] != before, 30)
+    wait_for(lambda: network["a"].signing_key["kid"] != before, 60)
     published = len(network.published[rp])
-    wait_for(lambda: len(network.published[rp]) >= published + 20, 30)
+    wait_for(lambda: len(network.published[rp]) >= published + 20, 60)
     publisher.stop()
     network.converged(rp)
     reader.has(network.published[rp])

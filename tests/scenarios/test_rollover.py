@@ -68,7 +68,11 @@ class Mover:
 
     def is_at(self, url: str) -> None:
         """Wait until it goes on at this domain."""
-        wait_for(lambda: bool(self.moves) and self.moves[-1].new == url, 30.0, about=f"the client goes on at {url}")
+        wait_for(
+            lambda: bool(self.moves) and self.moves[-1].new == url,
+            RECEIVED_WITHIN_S,
+            about=f"the client goes on at {url}",
+        )
 
     def close(self) -> None:
         self._background.run(self._client.aclose())

@@ -16,6 +16,7 @@ from websockets.sync.client import connect as ws_connect
 
 from demo.harness.network import DELIVERY_LEASE_S, Network
 from demo.harness.servers import wait_for
+from tests.gateway.server import PLAIN
 
 pytestmark = pytest.mark.processes
 
@@ -42,7 +43,7 @@ class Owner:
     def asks(self, at: str, method: str, path: str, **request: Any) -> httpx.Response:
         """A request with the owner's token, which is one of a."""
         headers = {"Authorization": f"Bearer {self.token}"}
-        with httpx.Client(base_url=self.network[at].url, headers=headers, timeout=20) as client:
+        with httpx.Client(base_url=self.network[at].url, headers=headers, timeout=60) as client:
             return client.request(method, path, **request)
 
     def of(self, at: str, method: str, action: str = "", **request: Any) -> httpx.Response:
@@ -178,10 +179,10 @@ def test_more_replicas_than_there_are_peers_to_hold_them_are_refused_clearly(net
     rp = network.replicated_rp("a", "b")
     token = {"Authorization": f"Bearer {network['a'].token()}"}
     url = f"{network['a'].url}/api/v1/rps/{rp}/subscriptions"
-    answer = httpx.post(url, json={"replicas": 3}, headers=token)
+    answer = httpx.post(url, json={"replicas": 3}, headers=token, **PLAIN)
     assert (answer.status_code, answer.json()["available"]) == (409, 2)
-    assert httpx.post(url, json={"replicas": 6}, headers=token).status_code == 400
-    assert httpx.get(url, headers=token).json()["items"] == []
+    assert httpx.post(url, json={"replicas": 6}, headers=token, **PLAIN).status_code == 400
+    assert httpx.get(url, headers=token, **PLAIN).json()["items"] == []
 
 
 def test_the_command_creates_one_at_two_domains_and_shows_who_delivers(network: Network) -> None:

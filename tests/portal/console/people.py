@@ -31,7 +31,9 @@ class Person:
         # plain HTTP: without verification no certificates are loaded for each person
         transport = httpx.HTTPTransport(local_address=address, verify=False) if address else None
         self.domain = domain
-        self.http = httpx.Client(base_url=domain.url, timeout=20.0, trust_env=False, transport=transport, verify=False)
+        self.http = httpx.Client(
+            base_url=domain.url, timeout=ANSWER_WITHIN_S, trust_env=False, transport=transport, verify=False
+        )
 
     def get(self, path: str, *, follow: bool = True) -> httpx.Response:
         return self.http.get(path, follow_redirects=follow)
@@ -76,6 +78,7 @@ class Person:
                 additional_headers={"Cookie": cookies} if cookies else {},
                 subprotocols=["herald.v1"],  # type: ignore[list-item]
                 compression=None,
+                open_timeout=ANSWER_WITHIN_S,
                 proxy=None,
             )
         )

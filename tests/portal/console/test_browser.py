@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -179,8 +180,11 @@ def test_the_list_shows_rates_that_follow_the_events(console: Console) -> None:
         row = console.page.locator(f'tr[data-rp="{rp}"]')
         expect(row.locator("[data-rate]")).to_have_text(IDLE)
 
+        begins = itertools.count(0, 50)
+
         def shown() -> bool:
-            publish(client, rp, *range(50))  # a rate is that of the last second
+            begin = next(begins)
+            publish(client, rp, *range(begin, begin + 50))  # a rate is that of the last second
             return not IDLE.match(row.locator("[data-rate]").inner_text())
 
         eventually(console.page, shown, "a rate in the list")

@@ -67,7 +67,7 @@ def test_an_alarm_appears_is_acknowledged_and_goes_without_a_reload(browser: Any
 
         client.delete(f"/api/v1/subscriptions/{subscription}").raise_for_status()
         expect(row).to_be_hidden(timeout=WITHIN_MS)
-        page.get_by_label("Show").select_option("cleared")
+        page.get_by_label("Show", exact=True).select_option("cleared")
         expect(row).to_contain_text("cleared")
         expect(row.get_by_role("button")).to_have_count(0)
         page.set_viewport_size(PHONE)

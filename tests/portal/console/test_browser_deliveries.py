@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from demo.harness.servers import Domain
+from tests.gateway.server import PLAIN
 from tests.portal.console.accessibility import assert_accessible
 from tests.portal.console.browsing import PHONE, Closing, Console, created, eventually, expect_to_fit, publish
 from tests.portal.console.keyboard import assert_usable_by_keyboard
@@ -61,10 +62,10 @@ def test_an_endpoint_is_found_in_the_list_and_looked_after(tab: Console, domain:
     expect(row).to_contain_text("3 of 3")
     assert_accessible(page)
     assert_usable_by_keyboard(page)
-    page.get_by_label("State").select_option("paused")
+    page.get_by_label("State", exact=True).select_option("paused")
     expect(row).to_be_hidden()
     assert "state=paused" in page.url
-    page.get_by_label("State").select_option("")
+    page.get_by_label("State", exact=True).select_option("")
     row.get_by_role("link").click()
     page.wait_for_url(f"**/deliveries/{subscription}")
     expect(state(page)).to_have_text("active")
@@ -160,7 +161,7 @@ def test_an_intake_is_added_with_its_address_shown_once_used_and_removed(tab: Co
     assert_accessible(page)
     row = page.locator("#intake-list tbody tr").filter(has_text="build server")
     expect(row).to_contain_text("not yet")
-    assert httpx.post(url, json={"built": True}, trust_env=False).status_code == 201
+    assert httpx.post(url, json={"built": True}, **PLAIN).status_code == 201
     expect(row).to_contain_text("ago")
     page.reload()
     expect(row).to_be_visible()
@@ -168,4 +169,4 @@ def test_an_intake_is_added_with_its_address_shown_once_used_and_removed(tab: Co
     row.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.locator("#intake-list")).to_contain_text("No intakes")
-    assert httpx.post(url, json={}, trust_env=False).status_code in (404, 410)
+    assert httpx.post(url, json={}, **PLAIN).status_code in (404, 410)

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from demo.harness.servers import Domain
+from tests.gateway.server import PLAIN
 from tests.portal.console.accessibility import assert_accessible
 from tests.portal.console.browsing import PHONE, WIDE, Closing, Console
 
@@ -50,7 +51,7 @@ def test_every_page_of_the_documentation_is_readable_by_everybody(
 def test_every_operation_of_the_api_is_shown_and_opened(
     browser: Any, domain: Domain, viewport: dict[str, int], scheme: str
 ) -> None:
-    document = httpx.get(f"{domain.url}/api/v1/schema", trust_env=False).json()
+    document = httpx.get(f"{domain.url}/api/v1/schema", **PLAIN).json()
     count = sum(
         method in item for item in document["paths"].values() for method in ("get", "post", "put", "patch", "delete")
     )

@@ -55,7 +55,7 @@ def thousands(domain: Domain) -> Iterator[None]:
         for zone, size in ZONES.items()
         for number in range(size)
     ]
-    with closing(sqlite3.connect(domain.data_dir / "herald.sqlite3", timeout=30)) as database:
+    with closing(sqlite3.connect(domain.data_dir / "herald.sqlite3", timeout=60)) as database:
         database.executemany(
             "INSERT INTO eventing_directorydomain (name, fingerprint, record, version, url, zone, capacity, sponsor,"
             " issued_at, expires_at, held, admitted_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, '2026-01-01 00:00:00',"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 import sqlite3
@@ -40,7 +41,7 @@ expect = playwright.expect
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
 SEEN_WITHIN_S = 1.0
-TRIES = 20
+TRIED_FOR_S = 120.0
 FIRST_LOAD_BYTES = 300 * 1024
 HEAP_GROWTH_BYTES = 1024**2
 
@@ -69,7 +70,8 @@ def test_what_happens_in_the_domain_is_on_the_screen_within_a_second(console: Co
     console.expect_pill("Live")
     took: list[float] = []
     with console.domain.http(admin=True) as client:
-        while not took or (min(took) > SEEN_WITHIN_S and len(took) < TRIES):  # others use this machine too
+        ends = time.monotonic() + TRIED_FOR_S  # others use this machine too
+        while not took or (min(took) > SEEN_WITHIN_S and time.monotonic() < ends):
             before = rps_held(client)
             expect(tile(console, "rps")).to_have_text(f"{before:,}")  # what other tests made has arrived
             created(client)
@@ -82,7 +84,7 @@ def test_what_happens_in_the_domain_is_on_the_screen_within_a_second(console: Co
 def test_what_ends_within_a_day_is_counted_and_leads_to_the_leases(console: Console) -> None:
     with console.domain.http() as client:
         rp = created(client, name="overview/ending", lease_s=3600)
-    with closing(sqlite3.connect(console.domain.data_dir / "herald.sqlite3")) as database, database:
+    with closing(sqlite3.connect(console.domain.data_dir / "herald.sqlite3", timeout=60)) as database, database:
         until = datetime.now(UTC) + timedelta(minutes=20)
         texts = [(until - timedelta(seconds=s)).strftime("%Y-%m-%d %H:%M:%S.%f") for s in (0, 1)]
         database.execute("UPDATE eventing_rendezvouspoint SET expires_at = ?, warn_at = ? WHERE id = ?", [*texts, rp])
@@ -98,11 +100,16 @@ def test_what_ends_within_a_day_is_counted_and_leads_to_the_leases(console: Cons
 def test_rates_sessions_and_the_busiest_follow_the_load(console: Console, rp: str) -> None:
     console.go("/")
     console.expect_pill("Live")
-    with console.domain.http() as client:
-        publish(client, rp, *range(2000))
     row = console.page.locator("#hot tbody tr").filter(has_text="/localhost/overview/watched/")
-    expect(row).to_be_visible(timeout=WITHIN_MS)
-    expect(row.locator("td").first).to_contain_text("/s")
+    begins = itertools.count(10_000, 500)
+    with console.domain.http() as client:
+
+        def shown() -> bool:
+            begin = next(begins)
+            publish(client, rp, *range(begin, begin + 500))  # it is shown for some seconds
+            return any("/s" in text for text in row.locator("td").all_inner_texts())
+
+        eventually(console.page, shown, "the busiest with its rate")
     expect(tile(console, "sessions")).to_have_text(re.compile(r"^[1-9]"))
     expect(console.page.locator("#gateways tbody tr")).to_have_count(1)
     expect(console.page.locator('[data-tile="in"] polyline')).to_have_attribute(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from websockets.sync.client import connect
+from websockets.typing import Subprotocol
 
 from demo.harness.servers import Domain
 from tests.portal.console.accessibility import assert_accessible
@@ -115,7 +116,8 @@ def test_sessions_of_the_domain_are_listed_and_ended(browser: Any, domain: Domai
         rp = created(client, name="tools/sessions")
         headers = {"Authorization": client.headers["Authorization"]}
         url = f"ws{domain.url.removeprefix('http')}/ws"
-        with connect(url, additional_headers=headers, subprotocols=["herald.v1"], proxy=None) as reader:  # type: ignore[list-item]
+        protocols = [Subprotocol("herald.v1")]
+        with connect(url, additional_headers=headers, subprotocols=protocols, open_timeout=60, proxy=None) as reader:
             reader.send(json.dumps({"op": "subscribe", "id": 1, "rp": rp, "from": "now"}))
             while json.loads(reader.recv(timeout=60)).get("id") != 1:
                 pass

@@ -12,6 +12,7 @@ import pytest
 from joserfc.jwk import RSAKey
 
 from demo.harness.servers import Domain
+from tests.gateway.server import PLAIN
 from tests.portal.console.identity_provider import CLIENT_ID, CLIENT_SECRET, IdentityProvider
 from tests.portal.console.people import Person, text_of
 
@@ -35,7 +36,7 @@ def come_back(provider: IdentityProvider, person: Person, **headers: str) -> str
     begun = person.http.get("/login/oidc", headers=headers)
     assert begun.status_code == 302, text_of(begun)
     assert begun.headers["Location"].startswith(provider.issuer + "/authorize?")
-    return str(httpx.get(begun.headers["Location"], trust_env=False, verify=False).headers["Location"])
+    return str(httpx.get(begun.headers["Location"], **PLAIN).headers["Location"])
 
 
 def log_in(provider: IdentityProvider, domain: Domain, **claims: Any) -> tuple[Person, httpx.Response]:
@@ -223,7 +224,7 @@ def test_after_logging_in_nobody_is_sent_to_another_site(provider: IdentityProvi
     for wanted, expected in (("https://evil.example/", "/"), ("//evil.example/", "/"), ("/account", "/account")):
         person = Person(domain)
         begun = person.http.get("/login/oidc", params={"next": wanted})
-        back = httpx.get(begun.headers["Location"], trust_env=False, verify=False).headers["Location"]
+        back = httpx.get(begun.headers["Location"], **PLAIN).headers["Location"]
         assert person.get(back, follow=False).headers["Location"] == expected
 
 

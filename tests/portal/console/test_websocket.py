@@ -95,7 +95,7 @@ def demote(person: Person, admin: Person, name: str) -> None:
 def leave_unused(person: Person, admin: Person, name: str) -> None:
     key = person.http.cookies[f"herald_session_{person.domain.port}"]
     past = (datetime.now(UTC) - timedelta(seconds=1)).strftime("%Y-%m-%d %H:%M:%S")
-    with closing(sqlite3.connect(person.domain.data_dir / "herald.sqlite3", timeout=10)) as database, database:
+    with closing(sqlite3.connect(person.domain.data_dir / "herald.sqlite3", timeout=60)) as database, database:
         changed = database.execute("update django_session set expire_date=? where session_key=?", (past, key))
         assert changed.rowcount == 1
 

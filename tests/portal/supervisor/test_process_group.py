@@ -61,6 +61,7 @@ def run(*arguments: str, terminal: int | None = None) -> subprocess.Popen[str]:
 
     def begin() -> None:
         bind()
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and the supervisor leaves it so
         if terminal is not None:
             fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
 

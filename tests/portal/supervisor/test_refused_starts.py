@@ -138,7 +138,7 @@ def test_data_of_a_newer_redis_is_not_silently_started_empty(domain: Domain, tmp
 def test_a_database_from_which_a_newer_version_took_something(domain: Domain, prepared: Prepared) -> None:
     domain.data_dir.mkdir()
     shutil.copyfile(prepared.migrated, domain.data_dir / "herald.sqlite3")
-    with sqlite3.connect(domain.data_dir / "herald.sqlite3") as database:
+    with sqlite3.connect(domain.data_dir / "herald.sqlite3", timeout=60) as database:
         database.execute(
             "INSERT INTO django_migrations (app, name, applied) VALUES ('eventing', '9999_from_the_future_contract', '2030-01-01')"
         )

@@ -7,6 +7,7 @@ import pytest
 
 from demo.harness.servers import wait_for
 from tests.conftest import DomainFactory
+from tests.gateway.server import PLAIN
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
 
@@ -16,7 +17,7 @@ def test_a_domain_without_workers_is_ready_and_its_forwarder_runs_every_periodic
 ) -> None:
     domain = new_domain(workers=0, reports="off")
     assert set(domain.pids) == {"redis", "gateway", "forwarder"}
-    checks = httpx.get(f"{domain.url}/readyz", trust_env=False).json()["checks"]
+    checks = httpx.get(f"{domain.url}/readyz", **PLAIN).json()["checks"]
     assert {"workers", "beat"}.isdisjoint(checks)
     with domain.http(admin=True) as admin:
         made = admin.post("/api/v1/rps", json={"lease_s": 2})

@@ -17,7 +17,7 @@ from bench.processes import idle_costs
 from demo.harness.network import Network
 from demo.harness.servers import Domain, wait_for
 from tests.conftest import DELIVERING, DomainFactory
-from tests.gateway.server import Prepared
+from tests.gateway.server import PLAIN, Prepared
 from tests.processes import alive
 from tests.subscriptions.push.owner import Owner
 from tests.subscriptions.push.receiver import Receiver, own_host
@@ -39,7 +39,7 @@ def own(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Iterato
 
 def test_a_small_domain_is_one_process_beside_redis_and_a_supervisor_without_django(own: Domain) -> None:
     assert set(own.pids) == {"redis", "domain"}
-    assert set(httpx.get(f"{own.url}/readyz", trust_env=False).json()["checks"]) >= {"forwarder", "deliverer"}
+    assert set(httpx.get(f"{own.url}/readyz", **PLAIN).json()["checks"]) >= {"forwarder", "deliverer"}
     sizes = {name: psutil.Process(pid).memory_info().rss for name, pid in own.pids.items()}
     assert psutil.Process(own.supervisor.pid).memory_info().rss < sizes["domain"] / 2
 
@@ -63,7 +63,7 @@ def test_what_only_time_brings_about_is_done_while_nothing_else_happens(own: Dom
                 one["type"] == "io.herald.rp.deleted" and one["data"]["rp"]["id"] == rp for one in page["events"]
             )
 
-        wait_for(reaped, 30, every_s=0.2, about="the expired RP is removed")
+        wait_for(reaped, 60, every_s=0.2, about="the expired RP is removed")
 
 
 def test_a_killed_domain_is_started_again_and_nothing_acknowledged_is_lost(own: Domain) -> None:
@@ -72,7 +72,7 @@ def test_a_killed_domain_is_started_again_and_nothing_acknowledged_is_lost(own: 
         for name in ("domain", "redis"):
             admin.post(f"/api/v1/rps/{rp}/events", json={"before": name}).raise_for_status()
             own.wait_replaced(name, own.kill(name))
-            wait_for(own.is_ready, 30, about="ready again")
+            wait_for(own.is_ready, 60, about="ready again")
         events = admin.get(f"/api/v1/rps/{rp}/events?after=earliest").json()["events"]
         assert [event["data"] for event in events] == [{"before": "domain"}, {"before": "redis"}]
 
@@ -97,7 +97,7 @@ def test_ctrl_c_stops_it_in_time_and_the_next_start_finds_the_data(own: Domain) 
     everything = [psutil.Process(own.supervisor.pid), *psutil.Process(own.supervisor.pid).children(recursive=True)]
     began = time.monotonic()
     assert own.stop() == 0
-    assert time.monotonic() - began < 14  # ten, and what a busy machine may take beyond
+    assert time.monotonic() - began < 25  # ten, and what a busy machine may take beyond
     assert alive(everything) == []
     assert "was killed" not in own.output
     own.start()

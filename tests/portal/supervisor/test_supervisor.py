@@ -22,7 +22,6 @@ import redis
 from demo.harness.servers import ROOT, Domain, manage, program, wait_for
 from eventing.core.config import Config
 from portal.supervisor import redis_server
-from portal.supervisor.children import WORKER_STOP_S
 from portal.supervisor.process_group import SECOND_CTRL_C_AFTER_S
 from tests.conftest import DomainFactory
 from tests.gateway.server import Prepared
@@ -30,7 +29,7 @@ from tests.processes import alive
 
 pytestmark = pytest.mark.processes
 UNIX_PATH_BYTES_MAX = 107
-BUSY_S = 4.0  # that a busy machine may take beyond a time that the supervisor keeps; less than Domain.stop waits for
+BUSY_S = 15.0  # that a busy machine may take beyond a time that the supervisor keeps; less than Domain.stop waits for
 
 
 def everything_under(domain: Domain) -> list[psutil.Process]:
@@ -218,12 +217,12 @@ def test_a_killed_supervisor_leaves_no_process_behind(running: Domain) -> None:
 
 def test_a_second_ctrl_c_kills_everything_at_once(running: Domain) -> None:
     processes = everything_under(running)
+    said = len(running.output)
     os.kill(running.pids["worker"], signal.SIGSTOP)  # a worker that would use up its time
     running.supervisor.send_signal(signal.SIGINT)
     wait_for(lambda: running.table.get("state") == "stopping", about="the first press is seen")
     time.sleep(2 * SECOND_CTRL_C_AFTER_S)  # a second press, not the same press seen twice
-    begun = time.monotonic()
     running.supervisor.send_signal(signal.SIGINT)
     running.supervisor.wait(60)
-    assert time.monotonic() - begun < WORKER_STOP_S - 4 * SECOND_CTRL_C_AFTER_S, "it did not wait for the worker"
+    assert "did not stop in time" not in running.output[said:], "nothing waited for the worker"
     wait_for(lambda: not alive(processes), about="all are gone")

@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 
 from demo.harness.servers import ROOT, free_port, wait_for
+from tests.gateway.server import PLAIN
 from tests.subscriptions.push.receiver import own_host
 
 _CODE = re.compile(r"^```[a-z]+\n(?:#|//) ([a-z0-9_]+\.[a-z]+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -76,7 +77,7 @@ def shell(program: Path, **environment: str) -> subprocess.CompletedProcess[str]
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=60,
         check=False,
     )
 
@@ -88,7 +89,7 @@ def _flask(program: Path, host: str, port: int) -> list[str]:
 def _listens(receiver: DocumentedReceiver, log: Path) -> bool:
     assert receiver.process.poll() is None, log.read_text()
     try:
-        httpx.get(receiver.url("/"), trust_env=False)
+        httpx.get(receiver.url("/"), **PLAIN)
     except httpx.HTTPError:
         time.sleep(0.02)
         return False

@@ -12,6 +12,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from demo.harness.servers import wait_for
+from tests.gateway.server import PLAIN
 from tests.subscriptions.push.documented_receivers import DocumentedReceiver, running, shell, written
 from tests.subscriptions.push.owner import SECRET, Owner
 from tests.subscriptions.push.receiver import Received, Receiver
@@ -56,7 +57,7 @@ def refuses_the_unsigned(receiver: DocumentedReceiver) -> bool:
         )
     ]
     url = receiver.url("/hook")
-    statuses = [httpx.post(url, content=body, headers=one, trust_env=False).status_code for one in [*forged, {}]]
+    statuses = [httpx.post(url, content=body, headers=one, **PLAIN).status_code for one in [*forged, {}]]
     return statuses == [401] * 4 and "forged" not in "".join(receiver.lines)
 
 
