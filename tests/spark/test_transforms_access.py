@@ -11,7 +11,7 @@ from spark.transforms import access
 from tests.spark.frames import AT, Frames, Row, distinct, ordered
 from tests.spark.samples import HOME, utc
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.long, pytest.mark.processes]
 
 THERE = "there.example"
 HOUR, DAY, TICK = timedelta(hours=1), timedelta(days=1), timedelta(microseconds=1)

@@ -10,7 +10,7 @@ import pytest
 from spark.transforms import federation
 from tests.spark.frames import AT, Frames, distinct, ordered
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.long, pytest.mark.processes]
 
 END = AT + timedelta(hours=3)
 

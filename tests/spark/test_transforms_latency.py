@@ -10,7 +10,7 @@ from spark.transforms import latency
 from tests.spark import bruteforce
 from tests.spark.frames import Frames, distinct
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.long, pytest.mark.processes]
 
 HISTOGRAM = {"who": "string", "bucket": "int", "operations": "bigint"}
 

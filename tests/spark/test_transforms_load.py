@@ -12,7 +12,7 @@ from spark.transforms import load
 from tests.spark.frames import AT, Frames, Row, distinct, ordered
 from tests.spark.samples import utc
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.long, pytest.mark.processes]
 
 HOUR, DAY, TICK = timedelta(hours=1), timedelta(days=1), timedelta(microseconds=1)
 TRAFFIC = tuple(column.name for column in schemas.TRAFFIC)

@@ -9,7 +9,7 @@ import pytest
 from spark.transforms import overlap
 from tests.spark.frames import Frames, distinct, ordered
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.long, pytest.mark.processes]
 
 PAIRS = {"rp": "string", "principal": "string"}
 SIZES = {"rp": "string", "subscribers": "bigint"}

@@ -11,7 +11,7 @@ from spark.transforms import placement
 from tests.spark.frames import AT, Frames, distinct, ordered
 from tests.spark.samples import HOME
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.long, pytest.mark.processes]
 
 THERE = "there.example"
 READINGS = {

@@ -12,7 +12,7 @@ from spark.transforms.common import day_of, hour_of
 from tests.spark.frames import AT, Frames, distinct
 from tests.spark.samples import utc
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.long, pytest.mark.processes]
 
 ALL = tuple(name for name, _ in schemas.RECORD)
 TICK = timedelta(microseconds=1)

@@ -18,10 +18,9 @@ from portal.supervisor.parent_watchdog import death_signal
 
 WITHIN_S = 60.0
 WATCH = """
-import pathlib, signal, sys
+import pathlib, sys
 from portal.supervisor.process_group import ProcessGroup
 from portal.supervisor.terminal import Terminal
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored where the tests run under nohup
 group = ProcessGroup(pathlib.Path(sys.argv[1]), Terminal(), lambda: None)
 with group.signals_caught():
     print("watches", flush=True)
