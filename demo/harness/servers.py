@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -66,12 +67,44 @@ async def eventually(
         await asyncio.sleep(every_s)
 
 
+_PORTS = range(12_000, 32_000)
+"""Ports below those that a system gives to connections and to servers that leave the choice to it."""
+_reserved: list[socket.socket] = []
+
+
 def free_port() -> int:
-    """Return a free TCP port of loopback. Another process may take it: Domain then tries another."""
+    """Return a free TCP port of loopback, which this function returns to no other process of this machine while this one runs:
+    a server may be stopped, and started at it again.
+
+    A process that does not ask here may still take it: Domain then tries another.
+    """
+    while True:
+        port = random.choice(_PORTS)
+        if _reserve(port) and _is_free(port):
+            return port
+
+
+def _reserve(port: int) -> bool:
+    """Keep a port from others who ask, by an abstract unix socket that ends with this process; False if another one has it."""
+    if sys.platform != "linux":
+        return True
+    mark = socket.socket(socket.AF_UNIX)
+    try:
+        mark.bind(f"\0herald-port-{port}")
+    except OSError:
+        mark.close()
+        return False
+    _reserved.append(mark)
+    return True
+
+
+def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 def manage(
@@ -261,7 +294,7 @@ class Domain:
         finally:
             self.supervisor.send_signal(signal.SIGCONT)
 
-    def wait_replaced(self, name: str, pid: int, within_s: float = 30.0) -> int:
+    def wait_replaced(self, name: str, pid: int, within_s: float = 60.0) -> int:
         """Wait until the supervisor has started `name` again; returns the new pid."""
         return wait_for(
             lambda: new if (new := self.pids.get(name, pid)) != pid else 0, within_s, about=f"{name} runs again"
@@ -306,7 +339,7 @@ class Domain:
     def http(self, **token: Any) -> httpx.Client:
         """Return a client with a token (arguments as of `token`); the caller closes it."""
         return httpx.Client(
-            base_url=self.url, headers={"Authorization": f"Bearer {self.token(**token)}"}, timeout=20.0, trust_env=False
+            base_url=self.url, headers={"Authorization": f"Bearer {self.token(**token)}"}, timeout=60.0, trust_env=False
         )
 
     def logs(self) -> str:
