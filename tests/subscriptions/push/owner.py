@@ -20,7 +20,7 @@ class Owner:
     def __init__(self, domain: Domain) -> None:
         self.token = domain.token(admin=True, subject=f"owner-{os.urandom(4).hex()}")
         headers = {"Authorization": f"Bearer {self.token}"}
-        self.http = httpx.Client(base_url=domain.url, headers=headers, timeout=20, trust_env=False)
+        self.http = httpx.Client(base_url=domain.url, headers=headers, timeout=60, trust_env=False)
         self.rp = self._ok(self.http.post("/api/v1/rps", json={"history": {"max_events": 10000}}))["id"]
 
     def hook(self, url: str, **deliver: Any) -> str:
