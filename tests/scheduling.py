@@ -93,6 +93,7 @@ TOGETHER = {
 LONG = (
     "domain",
     "three_domains",
+    "engine",
     "tests/demo/test_demo.py",
     "tests/portal/supervisor/test_supervisor.py",
     "tests/rest/test_openapi_fuzz.py",
