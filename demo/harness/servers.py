@@ -68,31 +68,44 @@ async def eventually(
         await asyncio.sleep(every_s)
 
 
-_PORTS_FIRST, _PORTS_OF_ONE, _PROCESSES = 10_240, 280, 80  # below those that the kernel gives to whoever asks for any
-_port_numbers = itertools.count(random.randrange(_PORTS_OF_ONE))
-
-
-def _as_at_a_terminal(prepare: Callable[[], None]) -> Callable[[], None]:
-    """A `preexec_fn` that does what `prepare` does, and takes hangups that whoever started this process ignores, by nohup."""
-
-    def begin() -> None:
-        prepare()
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-    return begin
+_PORTS = range(12_000, 32_000)
+"""Ports below those that a system gives to connections and to servers that leave the choice to it."""
+_reserved: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """Return a free TCP port of loopback. Each process has ports of its own to give, one after another: until the port is bound,
-    hardly another process takes it (Domain then tries another). Raises OSError where none is free.
+    """Return a free TCP port of loopback, which this function returns to no other process of this machine while this one runs:
+    a server may be stopped, and started at it again.
+
+    A process that does not ask here may still take it: Domain then tries another.
     """
-    first = _PORTS_FIRST + os.getpid() % _PROCESSES * _PORTS_OF_ONE
-    for number in itertools.islice(_port_numbers, _PORTS_OF_ONE):
-        port = first + number % _PORTS_OF_ONE
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
+    while True:
+        port = random.choice(_PORTS)
+        if _reserve(port) and _is_free(port):
             return port
-    raise OSError(f"no port from {first} to {first + _PORTS_OF_ONE - 1} is free")
+
+
+def _reserve(port: int) -> bool:
+    """Keep a port from others who ask, by an abstract unix socket that ends with this process; False if another one has it."""
+    if sys.platform != "linux":
+        return True
+    mark = socket.socket(socket.AF_UNIX)
+    try:
+        mark.bind(f"\0herald-port-{port}")
+    except OSError:
+        mark.close()
+        return False
+    _reserved.append(mark)
+    return True
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 def manage(
@@ -327,7 +340,7 @@ class Domain:
     def http(self, **token: Any) -> httpx.Client:
         """Return a client with a token (arguments as of `token`); the caller closes it."""
         return httpx.Client(
-            base_url=self.url, headers={"Authorization": f"Bearer {self.token(**token)}"}, timeout=20.0, trust_env=False
+            base_url=self.url, headers={"Authorization": f"Bearer {self.token(**token)}"}, timeout=60.0, trust_env=False
         )
 
     def logs(self) -> str:

@@ -52,7 +52,7 @@ def names_of(live_gateway: LiveGateway) -> tuple[dict[str, Any], str]:
 
 async def until(holds: Callable[[], bool], about: str) -> None:
     """Wait for a condition without holding up this event loop."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await asyncio.to_thread(holds):  # noqa: ASYNC110 - another process's state
             await asyncio.sleep(0.02)
 

@@ -19,8 +19,8 @@ from demo.snapshot import Detected, DomainView, LinkSnapshot, Snapshot, news
 from portal.supervisor.parent_watchdog import death_signal
 from tests.processes import alive
 
-STARTED_WITHIN_S = 110.0  # five times `make run` on a busy machine
-STOPPED_WITHIN_S = 30.0
+STARTED_WITHIN_S = 300.0  # ten times `make run` on a busy machine
+STOPPED_WITHIN_S = 60.0
 
 
 class Demo:
@@ -51,7 +51,7 @@ class Demo:
         self._input.flush()
         return before
 
-    def shows(self, text: str, within_s: float = 30.0, *, after: int = 0) -> None:
+    def shows(self, text: str, within_s: float = 120.0, *, after: int = 0) -> None:
         """Wait until it has printed `text`, after so many characters."""
 
         def shown() -> bool:
@@ -97,9 +97,9 @@ def test_the_demo_starts_obeys_cut_heal_and_forge_and_ctrl_c_stops_all_of_it(dem
     assert len(processes) >= 20
     typed = demo.type("cut gamma")
     demo.shows("gamma is partitioned", after=typed)
-    demo.shows("cannot reach gamma", 30, after=typed)
+    demo.shows("cannot reach gamma", after=typed)
     typed = demo.type("heal gamma")
-    demo.shows("reaches gamma again", 75, after=typed)
+    demo.shows("reaches gamma again", after=typed)
     typed = demo.type("forge beta")
     demo.shows("detected: forged events", after=typed)
     typed = demo.type("cut nobody")

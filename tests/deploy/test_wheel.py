@@ -49,7 +49,7 @@ class Installed:
             env=self.variables,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             check=check,
         )
 
@@ -131,7 +131,7 @@ def test_the_first_commands_it_prints_publish_and_read_an_event(installed: Insta
         env=installed.variables,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -144,7 +144,7 @@ def test_its_data_is_in_the_folder_it_was_started_in(installed: Installed) -> No
 
 
 def test_pages_scripts_and_the_browsers_client_are_served(installed: Installed) -> None:
-    with httpx.Client(base_url=installed.url, trust_env=False, timeout=20) as client:
+    with httpx.Client(base_url=installed.url, trust_env=False, timeout=60) as client:
         page = client.get("/login")
         assert page.status_code == 200
         assert "herald-server login_link" in page.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -56,11 +57,17 @@ def test_the_publisher_publishes_and_the_subscriber_goes_on_where_it_stopped(
     reading = python("python/subscriber.py", rp, tmp_path / "state")
     with running(*reading, domain=site) as subscriber:
         subscriber.wait_for("org.example.temperature", 3)
+        wait_for(lambda: kept(tmp_path / "state", 3), about="the place behind the third is kept")
         subscriber.stop()
         assert [line.split()[0] for line in subscriber.lines] == ["1", "2", "3"]
     publish(site, rp, "meanwhile")
     with running(*reading, domain=site) as again:
         assert again.wait_for("meanwhile") == ["4 io.herald.message meanwhile"]
+
+
+def kept(state: Path, offset: int) -> bool:
+    """Whether a state file has the cursor of this event."""
+    return state.exists() and re.search(rf":{offset}\b", state.read_text()) is not None
 
 
 def test_the_worker_processes_what_was_published_while_it_was_stopped_and_puts_poison_aside(
@@ -71,6 +78,8 @@ def test_the_worker_processes_what_was_published_while_it_was_stopped_and_puts_p
     with running(*working, domain=site) as worker:
         lines = worker.wait_for("second")
         assert [line.split()[0] for line in lines] == ["processed", "put", "processed"]
+        subscription = (tmp_path / "id").read_text()
+        wait_for(lambda: acknowledged(site, subscription).endswith(":3"), about="the third event is acknowledged")
         worker.stop()
     publish(site, rp, "third")
     with running(*working, domain=site) as again:
@@ -91,7 +100,7 @@ def test_the_django_shop_publishes_an_order_once_it_is_committed(site: Domain, r
 
 def posted(port: int, order: Any) -> Any:
     try:
-        return httpx.post(f"http://127.0.0.1:{port}/orders", json=order, timeout=20, trust_env=False)
+        return httpx.post(f"http://127.0.0.1:{port}/orders", json=order, timeout=60, trust_env=False)
     except httpx.ConnectError:
         return None
 
@@ -116,7 +125,7 @@ def test_the_fastapi_app_publishes_orders_and_lists_what_it_reads(site: Domain, 
         answer = wait_for(partial(posted, port, order), about="the app answers")
         assert (answer.status_code, answer.json()) == (201, {"offset": 1}), answer.text
         assert posted(port, order).json() == {"offset": 1}, "the order's number is the event's id"
-        listed = partial(httpx.get, f"http://127.0.0.1:{port}/orders", timeout=20, trust_env=False)
+        listed = partial(httpx.get, f"http://127.0.0.1:{port}/orders", timeout=60, trust_env=False)
         assert wait_for(lambda: listed().json(), about="it has read its own order") == [order]
     assert [event["id"] for event in published(site, rp)] == ["a-1"]
 
@@ -231,10 +240,11 @@ def test_the_react_page_shows_events_as_they_arrive_and_publishes(site: Domain, 
         page = chromium.new_page()
         page.goto(f"{react_page}?{query}")
         expect = playwright.expect
-        expect(page.get_by_role("status")).to_have_text("live", timeout=60_000)
+        expect.set_options(timeout=60_000)
+        expect(page.get_by_role("status")).to_have_text("live")
         expect(page.get_by_role("listitem")).to_have_text([json.dumps({"celsius": 20}, separators=(",", ":"))])
         page.get_by_role("button", name="Publish").click()
-        expect(page.get_by_role("listitem").first).to_have_text('{"pressed":true}', timeout=60_000)
+        expect(page.get_by_role("listitem").first).to_have_text('{"pressed":true}')
         chromium.close()
 
 

@@ -77,6 +77,8 @@ def test_the_five_minutes_of_the_readme(site: Domain, tmp_path: Path) -> None:
         terminals.run(*publish)
         second.wait_for("It rains.")
         assert any('{"celsius":21.5}' in line for line in second.lines), second.told
+        state = tmp_path / "var" / "weather.state"
+        wait_for(lambda: state.exists() and re.search(r":2\b", state.read_text()), about="the place is kept")
     missed, again = commands(README, "**5. Miss nothing.**")
     terminals.run(*prepare, missed)
     with terminals.leave_running(*prepare, again) as second:
@@ -111,12 +113,14 @@ def test_the_tutorial_of_the_durable_worker(site: Domain, tmp_path: Path) -> Non
         terminals.run(token, first, second)
         worker.wait_for("processing {'order': 2}")
         assert next(line for line in worker.lines if "processing" in line) == "processing {'order': 1}"
+        listing = commands(WORKER, "## 4.")
+        done = re.compile(r"/orders/ +\S+ +0 ")
+        wait_for(lambda: done.search(terminals.run(token, *listing)), about="both are acknowledged")
     terminals.run(token, third)
     with terminals.leave_running(token, variable, work) as worker:
         worker.wait_for("processing {'order': 3}")
         assert not any("'order': 1" in line for line in worker.lines)
-        listing = commands(WORKER, "## 4.")
-        wait_for(lambda: re.search(r"/orders/ +\S+ +0 ", terminals.run(token, *listing)), about="its lag is 0")
+        wait_for(lambda: done.search(terminals.run(token, *listing)), about="its lag is 0")
 
 
 @pytest.mark.timeout(600)

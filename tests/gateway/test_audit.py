@@ -50,7 +50,7 @@ def refused(live_gateway: LiveGateway, who: str, count: int) -> list[dict[str, A
     """The refusals of `who`, as soon as there are `count` of them."""
     query = {"who": who, "outcome": "refused"}
     return wait_for(
-        lambda: found if len(found := entries(live_gateway, **query)) >= count else [], 10, about=f"{count} refusals"
+        lambda: found if len(found := entries(live_gateway, **query)) >= count else [], 60, about=f"{count} refusals"
     )
 
 
@@ -200,7 +200,7 @@ def test_an_export_holds_everything_in_order_in_bounded_memory_while_entries_are
     live_gateway = new_live_gateway(records=False)  # whose memory is not the export's
     rp = live_gateway.create_rp()
     env = environment(live_gateway.data_dir, port=live_gateway.port())
-    subprocess.run([sys.executable, "-c", FILL, "20"], env=env, cwd=ROOT, check=True, timeout=90)
+    subprocess.run([sys.executable, "-c", FILL, "20"], env=env, cwd=ROOT, check=True, timeout=240)
     with live_gateway.http("root", admin=True) as http:  # what a gateway needs once for either is not counted
         http.post(f"/api/v1/rps/{rp}/renew").raise_for_status()
         http.get("/api/v1/audit/export", params={"after": 19_500}).raise_for_status()

@@ -256,7 +256,7 @@ def test_the_last_use_is_shown(live_gateway: LiveGateway, rp: str, sender: httpx
     path = f"/api/v1/intakes/{made['id']}"
     assert made["last_used_at"] is None
     assert sender.post(made["url"], json={}).status_code == 201
-    wait_for(lambda: live_gateway.admin.get(path).json()["last_used_at"] is not None, 20, about="the use is noted")
+    wait_for(lambda: live_gateway.admin.get(path).json()["last_used_at"] is not None, 60, about="the use is noted")
     listed = live_gateway.admin.get(f"/api/v1/rps/{rp}/intakes").json()["items"]
     assert [one["last_used_at"] is not None for one in listed if one["id"] == made["id"]] == [True]
 
@@ -265,10 +265,10 @@ def test_the_last_use_is_shown(live_gateway: LiveGateway, rp: str, sender: httpx
 def test_use_renews_the_lease(new_live_gateway: Callable[..., LiveGateway], sender: httpx.Client) -> None:
     running = new_live_gateway()
     rp = running.create_rp()
+    began = time.monotonic()
     made = create(running, rp, lease_s=60)
     path = f"/api/v1/intakes/{made['id']}"
     before = made["lease"]["expires_at"]
-    began = time.monotonic()
 
     def renewed() -> bool:
         assert sender.post(made["url"], json={}).status_code == 201

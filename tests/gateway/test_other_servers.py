@@ -58,7 +58,7 @@ async def test_daphne_an_idle_session_outlives_many_heartbeats(daphne: LiveGatew
 
 
 async def test_daphne_closes_with_the_same_codes_or_their_kind(daphne: LiveGateway) -> None:
-    async with Client(daphne, lease_s=5) as client:
+    async with Client(daphne, lease_s=10) as client:
         assert (await client.frame())["reason"] == "token-expired"
         assert (await client.closed())[0] == 4100
     async with Client(daphne) as client:

@@ -180,7 +180,7 @@ async def test_a_stalled_reader_whose_token_ends_is_let_go(new_live_gateway: Cal
     live_gateway = new_live_gateway(session_buffer_bytes=32 * 1024, heartbeat_s=600)
     rp = live_gateway.create_rp(history={"max_events": 1000, "max_bytes": 100 << 20})
     with Raw(live_gateway, receive_buffer=16 * 1024) as raw, Raw(live_gateway, receive_buffer=16 * 1024) as stream:
-        token = live_gateway.token(lease_s=6)
+        token = live_gateway.token(lease_s=12)  # longer than a machine stands still
         raw.send(raw.upgrade(f"/ws?access_token={token}").replace(b"Authorization", b"X-Other"))
         assert raw.take_head().startswith(b"HTTP/1.1 101")
         raw.ask({"op": "subscribe", "id": 1, "rp": rp})

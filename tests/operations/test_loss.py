@@ -202,6 +202,6 @@ def expire(live_gateway: LiveGateway, subscription: str) -> None:
         "assert subscriptions_expire(now=timezone.now()) == 1\n"
     )
     with live_gateway.python("-c", code) as process:
-        assert process.wait(60) == 0, process.stdout and process.stdout.read()
+        assert process.wait(180) == 0, process.stdout and process.stdout.read()
     with suppress(httpx.HTTPError):
         assert live_gateway.admin.get(f"/api/v1/subscriptions/{subscription}").status_code in (404, 410)

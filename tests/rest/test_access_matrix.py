@@ -247,7 +247,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Itera
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             check=False,
         )
         assert made.returncode == 0, made.stderr

@@ -20,7 +20,7 @@ from tests.gateway.server import PLAIN, LiveGateway, Prepared
 
 pytestmark = pytest.mark.processes
 PACKAGES = Path(__file__).parent / "generated"
-WITHIN_S = 100
+WITHIN_S = 240
 LEFT_OUT = {
     ("GET /api/v1/admin/names", "Unsupported content_type application/x-ndjson"),
     ("GET /api/v1/audit/export", "Unsupported content_type application/x-ndjson"),

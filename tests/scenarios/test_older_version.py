@@ -92,7 +92,7 @@ def test_the_older_one_starts_on_a_data_folder_of_this_one_or_names_what_it_does
         with back:
             assert_goes_on(back, *left)
         return
-    assert back.spawn().wait(60) != 0
+    assert back.spawn().wait(180) != 0
     assert "was used by a newer Herald" in back.output
     assert any(name in back.output for name in added)
     with Domain(tmp_path / "var") as again:

@@ -130,7 +130,7 @@ def put_off(domain: Domain, peer: str) -> None:
     """Put the next try of `peer` off for a minute, as after a cut of some minutes."""
 
     def waits() -> bool:
-        with closing(sqlite3.connect(domain.data_dir / "herald.sqlite3", timeout=10)) as database, database:
+        with closing(sqlite3.connect(domain.data_dir / "herald.sqlite3", timeout=60)) as database, database:
             changed = database.execute(
                 "UPDATE eventing_peerdelivery SET failures = 12, next_try_at = datetime('now', '+60 seconds') "
                 "WHERE peer_id = ? AND failures > 0",

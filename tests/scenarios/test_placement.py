@@ -118,8 +118,10 @@ def test_a_replica_that_is_given_back_loses_and_doubles_nothing_for_its_readers(
         reader = network.reader(rp, "b", also="a")
         published = network.publish(rp, "a", 20)
         reader.has(published)
-        here = network["b"].ask("GET", f"/api/v1/sessions?rp={rp}")
-        assert here["matching"] == 1, "it reads where the replica is"
+        wait_for(
+            lambda rp=rp: network["b"].ask("GET", f"/api/v1/sessions?rp={rp}")["matching"] == 1,  # type: ignore[misc]
+            about="it reads where the replica is",
+        )
         decision = decided(network, rp, adds=[], retires=["b.test"])
         if after_s is not None:
             time.sleep(after_s)

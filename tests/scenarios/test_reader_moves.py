@@ -8,6 +8,7 @@ from collections import Counter
 import herald.best_server
 import pytest
 from herald import Client, Gap, HeraldError, Move
+from herald.best_server import ASKS
 
 from demo.harness.network import Network
 from demo.harness.servers import wait_for
@@ -74,7 +75,7 @@ def test_live_moves_lose_and_double_nothing(network: Network, monkeypatch: pytes
     for name, to in zip("abc", "bca", strict=True):
         in_domain(network, name, _MOVE.format(rp=rp, to=network[to].url))
     deadline = time.monotonic() + 600.0
-    while sum(len(program.moves) for program in programs) < moves:
+    while sum(move.reason == ASKS for program in programs for move in program.moves) < moves:
         assert time.monotonic() < deadline, [len(program.moves) for program in programs]
         assert not any(program.error for program in programs), [program.error for program in programs]
         for number, name in enumerate("abc"):
@@ -88,7 +89,6 @@ def test_live_moves_lose_and_double_nothing(network: Network, monkeypatch: pytes
         wait_for(lambda program=program: set(published) <= set(program.ids), 120.0, about="all events")  # type: ignore[misc]
         assert [id for id, count in Counter(program.ids).items() if count > 1] == []
         assert program.error is None
-        assert {move.reason for move in program.moves} == {"asks to go on elsewhere"}
         program.close()
 
 
@@ -111,7 +111,8 @@ def test_a_domain_with_all_readers_spreads_them_by_itself_and_stays_within_its_b
             wait_for(lambda program=program: set(published) <= set(program.ids), 120.0, about="all events")  # type: ignore[misc]
             assert len(program.ids) == len(set(program.ids))
             assert program.error is None
-        assert sum(len(program.moves) for program in programs) <= len(programs), "nobody is sent to and fro"
+        sent = sum(move.reason == ASKS for program in programs for move in program.moves)
+        assert sent <= len(programs), "nobody is sent to and fro"
     finally:
         for program in programs:
             program.close()

@@ -20,7 +20,7 @@ from tests.gateway.server import PLAIN
 
 pytestmark = pytest.mark.processes
 
-TAKEN_OVER_WITHIN_S = 60.0  # a lease and a turn take 9 s; the machine may be busy
+TAKEN_OVER_WITHIN_S = 120.0  # a lease and a turn take 9 s; the machine may be busy
 READ_BEFORE_KILL = 600
 ANSWERED_S = 9.0  # after the last event, for the acknowledgements; one by one they would take 12 s and more
 TOLD_S = 30.0  # for the other holder to be told what is acknowledged, which takes a second
@@ -84,7 +84,7 @@ class Owner:
         async def read() -> list[str]:
             found: list[str] = []
             async with (
-                asyncio.timeout(60),
+                asyncio.timeout(120),
                 Client(self.network[at].url, token=self.token) as client,
                 client.attach(self.id) as items,
             ):
@@ -113,7 +113,7 @@ class Owner:
                 while time.monotonic() < until or self.lease_ends(then) <= renewed_from:
                     assert time.monotonic() < deadline, "nobody renewed it"
                     await asyncio.to_thread(self.network.publish, self.rp, then)
-                    async with asyncio.timeout(30):
+                    async with asyncio.timeout(60):
                         found.append((await anext(items)).id)  # type: ignore[union-attr]
                     await asyncio.sleep(0.2)
 
@@ -159,7 +159,6 @@ def test_what_left_the_history_after_it_was_read_can_be_acknowledged(network: Ne
 @pytest.mark.long
 def test_changes_are_made_where_it_was_created_and_its_deletion_spreads(network: Network) -> None:
     owner = Owner(network, network.replicated_rp("a", "b"))
-    began = time.monotonic()
     owner.delivered_at("a", seen_from="b")
     for method, body in (("PATCH", {"history": {"max_events": 5}}), ("DELETE", None)):
         answer = owner.of("b", method, json=body)
@@ -169,20 +168,34 @@ def test_changes_are_made_where_it_was_created_and_its_deletion_spreads(network:
     wait_for(lambda: owner.of("b", "GET").json()["history"]["max_events"] == 5, about="b follows the change")
     assert owner.of("a", "POST", "/renew", json={"lease_s": 5000}).status_code == 200
     wait_for(lambda: owner.of("b", "GET").json()["lease"]["granted_s"] > 4000, about="b follows the renewal")
-    wait_for(lambda: time.monotonic() > began + DELIVERY_LEASE_S + 1, about="a takeover would have come by now")
-    assert (owner.shown("a") or {})["term"] == (owner.shown("b") or {})["term"] == 1, "the lease was renewed meanwhile"
+    outlasted(owner)
     assert owner.of("a", "DELETE").status_code == 204
     wait_for(lambda: owner.of("b", "GET").status_code == 404, about="it ended at b as well")
+
+
+def outlasted(owner: Owner) -> None:
+    """Wait until nobody has taken over for longer than a lease lasts, so that it was renewed. A machine that stands still makes
+    one lapse; without any renewal all would."""
+    known, since = None, time.monotonic()
+
+    def outlasts() -> bool:
+        nonlocal known, since
+        terms = [(owner.shown(at) or {})["term"] for at in "ab"]
+        if terms != known:
+            known, since = terms, time.monotonic()
+        return time.monotonic() > since + DELIVERY_LEASE_S + 1
+
+    wait_for(outlasts, TAKEN_OVER_WITHIN_S, every_s=0.1, about="a lease outlasts its length")
 
 
 def test_more_replicas_than_there_are_peers_to_hold_them_are_refused_clearly(network: Network) -> None:
     rp = network.replicated_rp("a", "b")
     token = {"Authorization": f"Bearer {network['a'].token()}"}
     url = f"{network['a'].url}/api/v1/rps/{rp}/subscriptions"
-    answer = httpx.post(url, json={"replicas": 3}, headers=token, **PLAIN)
+    answer = httpx.post(url, json={"replicas": 3}, headers=token, timeout=60)
     assert (answer.status_code, answer.json()["available"]) == (409, 2)
-    assert httpx.post(url, json={"replicas": 6}, headers=token, **PLAIN).status_code == 400
-    assert httpx.get(url, headers=token, **PLAIN).json()["items"] == []
+    assert httpx.post(url, json={"replicas": 6}, headers=token, timeout=60).status_code == 400
+    assert httpx.get(url, headers=token, timeout=60).json()["items"] == []
 
 
 def test_the_command_creates_one_at_two_domains_and_shows_who_delivers(network: Network) -> None:
@@ -205,7 +218,7 @@ def test_in_a_partition_both_deliver_and_when_it_heals_one_stands_down_and_no_ac
     network.converged(rp)
     with ws_connect(f"{network['a'].ws_url}", additional_headers={"Authorization": f"Bearer {owner.token}"}) as reading:
         reading.send(json.dumps({"op": "subscribe", "id": 1, "subscription": owner.id}))
-        assert json.loads(reading.recv(30))["op"] == "ok"
+        assert json.loads(reading.recv(60))["op"] == "ok"
         network.partition("a", "b")
         try:
             owner.delivered_at("b")
@@ -230,7 +243,7 @@ def _until_error(reading: Any) -> list[dict[str, Any]]:
     """All frames of a reading until it is ended."""
     frames: list[dict[str, Any]] = []
     while not frames or frames[-1]["op"] != "error":
-        frames.append(json.loads(reading.recv(30)))
+        frames.append(json.loads(reading.recv(60)))
     return frames
 
 
@@ -278,7 +291,7 @@ def test_a_reader_that_acknowledges_each_event_sees_few_of_them_again_after_a_ta
     async def read() -> None:
         """Acknowledge each event as it comes, and leave ANSWERED_S after the last."""
         async with (
-            asyncio.timeout(60),
+            asyncio.timeout(120),
             Client(network["a"].url, token=owner.token) as client,
             client.attach(owner.id, auto_ack=False) as items,
         ):

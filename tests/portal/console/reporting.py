@@ -12,6 +12,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -65,6 +67,13 @@ class Reporting(LiveGateway):
         """So many schedulers look at once whether there is something to start. How many each started."""
         processes = [self._python(TURN, **settings) for _ in range(at_once)]
         return [_number(process) for process in processes]
+
+    @contextmanager
+    def turning(self, **settings: Any) -> Iterator[None]:
+        """One scheduler looks while the block runs, and starts one run."""
+        process = self._python(TURN, **settings)
+        yield
+        assert _number(process) == 1
 
     def recover(self) -> int:
         """What the schedule does an hour later about runners that fell silent."""

@@ -100,8 +100,8 @@ def test_the_page_shows_it_and_a_new_one_as_it_goes(made: Reporting, access: dic
         page.get_by_role("button", name="Create", exact=True).click()
         row = page.locator(".report-under-way > li")
         expect(row).to_contain_text("waits its turn")
-        made.turn(report_max_s=6)
-        expect(row.locator("progress")).to_be_visible(timeout=WITHIN_S * 1000)
+        with made.turning(report_max_s=6):
+            expect(row.locator("progress")).to_be_visible(timeout=WITHIN_S * 1000)
         expect(page.locator("#runs .badge.bad")).to_have_text("failed", timeout=60_000)
         expect(page.locator("#runs")).to_contain_text("HERALD_REPORT_MAX_S")
         expect(page.locator('[data-number="operations"] .tile-value')).to_have_text(headline)
@@ -136,7 +136,7 @@ def test_what_ends_a_runner_leaves_the_report_of_before_and_the_run_to_be_made(
     below = runner.children(recursive=True)
     assert any("java" in process.name() for process in below)
     runner.kill()
-    _, left = psutil.wait_procs([runner, *below], timeout=15)
+    _, left = psutil.wait_procs([runner, *below], timeout=60)
     assert alive(left) == [], "Spark goes with it"
     assert made.run(run)["state"] == "running"
     assert made.recover() == 1

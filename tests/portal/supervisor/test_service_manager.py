@@ -72,7 +72,7 @@ def test_connections_wait_while_the_service_is_exchanged(
         manager.settimeout(READY_WITHIN_S)
         first = spawn(domain, listener, NOTIFY_SOCKET=address)
         assert manager.recv(64) == b"READY=1"
-        assert httpx.get(f"{domain.url}/livez", timeout=10, trust_env=False).status_code == 200
+        assert httpx.get(f"{domain.url}/livez", timeout=60, trust_env=False).status_code == 200
         for pid in domain.pids.values():  # children do not take the service manager's variables for theirs
             inherited = Path(f"/proc/{pid}/environ").read_bytes()
             assert b"LISTEN_FDS=" not in inherited

@@ -153,12 +153,12 @@ def test_an_endpoint_that_hangs_delays_no_other(owner: Owner, receiver: Receiver
     owner.hook(receiver.url("/hang"))
     owner.hook(receiver.url("/fine"))
     owner.publish(1)
-    wait_for(lambda: receiver.data("/hang") == [1] and receiver.data("/fine") == [1], 14, about="both were called")
+    wait_for(lambda: receiver.data("/hang") == [1] and receiver.data("/fine") == [1], about="both were called")
     began = time.monotonic()
     owner.publish(2)
     wait_for(lambda: receiver.data("/fine") == [1, 2], about="the other one goes on")
     assert time.monotonic() - began < 12
-    assert receiver.data("/hang") == [1]
+    assert set(receiver.data("/hang")) == {1}
 
 
 @pytest.mark.long

@@ -45,9 +45,10 @@ class SoapMessage:
 
 
 class SoapSink:
-    """An HTTP server on threads of its own."""
+    """An HTTP server on threads of its own, at an address of loopback."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        self.host = host
         self.answer: dict[str, int | str] = {}
         self.received: list[tuple[str, SoapMessage]] = []
         sink = self
@@ -69,13 +70,13 @@ class SoapSink:
             def log_message(self, *_: Any) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer((host, 0), Handler)
         self._server.daemon_threads = True
         self.port = self._server.server_address[1]
 
     def url(self, path: str) -> str:
         """Return an address of the sink."""
-        return f"http://127.0.0.1:{self.port}{path}"
+        return f"http://{self.host}:{self.port}{path}"
 
     def messages(self, path: str) -> list[SoapMessage]:
         """Return the notifications and ends received at a path."""

@@ -30,6 +30,7 @@ from lxml import etree
 from demo.harness.servers import ROOT, Domain, free_port
 from demo.harness.servers import wait_for as wait_for_within
 from eventing.subscriptions.push.ws_eventing.dialects import EVENTING_2004, EVENTING_2011, WRAPPED, MessageForm
+from tests.subscriptions.push.receiver import own_host
 from tests.subscriptions.push.ws_eventing.messages import DPWS, FORMS, W3C, envelope, found
 from tests.subscriptions.push.ws_eventing.schemas import published_schema
 from tests.subscriptions.push.ws_eventing.soap_sink import SoapSink
@@ -60,8 +61,8 @@ def pushing(tmp_path_factory: pytest.TempPathFactory, prepared: Any) -> Iterator
 
 @pytest.fixture
 def sink() -> Iterator[SoapSink]:
-    """A SOAP receiver."""
-    with SoapSink() as running:
+    """A SOAP receiver at a host of its own: a domain asks thirty a minute of one for their consent."""
+    with SoapSink(own_host()) as running:
         yield running
 
 
@@ -71,11 +72,11 @@ class Source:
     def __init__(self, domain: Domain, policy: list[dict[str, Any]] | None = None) -> None:
         self.token = domain.token(admin=True, subject=f"owner-{os.urandom(4).hex()}")
         headers = {"Authorization": f"Bearer {self.token}"}
-        self.http = httpx.Client(base_url=domain.url, headers=headers, timeout=20, trust_env=False)
+        self.http = httpx.Client(base_url=domain.url, headers=headers, timeout=60, trust_env=False)
         stated = {"policy": policy} if policy else {}
         self.rp = self.http.post("/api/v1/rps", json=stated).raise_for_status().json()["id"]
         self.url = f"{domain.url}/api/v1/rps/{self.rp}/ws-eventing"
-        self.stranger = httpx.Client(timeout=20, trust_env=False)
+        self.stranger = httpx.Client(timeout=60, trust_env=False)
 
     def publish(self, *data: Any) -> None:
         """Publish events with these data."""
@@ -276,14 +277,20 @@ def test_nothing_is_sent_to_a_server_that_does_not_consent(source: Source, sink:
     wait_for(lambda: source.endpoint(manager)["failures"] >= 1, about="it was asked")
     assert source.endpoint(manager)["state"] == "unverified"
     assert sink.messages("/deaf") == []
-    assert sink.probes("/deaf") == 1
+    before, asked, after = (
+        source.endpoint(manager)["failures"],
+        sink.probes("/deaf"),
+        source.endpoint(manager)["failures"],
+    )
+    assert before <= asked <= after + 1, "each try asks once"
 
 
-def test_a_receiver_at_the_subscribers_own_address_consents_by_any_success(source: Source, sink: SoapSink) -> None:
-    sink.answer["/mute"] = "mute"
-    source.subscribes(W3C, sink.url("/mute"))
-    source.publish(1)
-    wait_for(lambda: sink.data("/mute") == ["1"], about="the notification arrives")
+def test_a_receiver_at_the_subscribers_own_address_consents_by_any_success(source: Source) -> None:
+    with SoapSink() as sink:
+        sink.answer["/mute"] = "mute"
+        source.subscribes(W3C, sink.url("/mute"))
+        source.publish(1)
+        wait_for(lambda: sink.data("/mute") == ["1"], about="the notification arrives")
 
 
 def test_a_failing_receiver_gets_everything_with_the_same_message_ids(source: Source, sink: SoapSink) -> None:
@@ -303,7 +310,7 @@ def test_a_failing_receiver_gets_everything_with_the_same_message_ids(source: So
 
 def test_a_lease_that_ends_while_a_notification_fails_ends_quietly(source: Source, sink: SoapSink) -> None:
     end = delivery(W3C, sink.url("/short"), sink.url("/short-end"))
-    answer = source.soap(W3C, "Subscribe", end + "<wse:Expires>PT3S</wse:Expires>")
+    answer = source.soap(W3C, "Subscribe", end + "<wse:Expires>PT10S</wse:Expires>")
     manager = found(W3C, answer.content, "//wse:SubscriptionManager/wsa:Address")[0]
     source.publish(0)
     wait_for(lambda: sink.data("/short") == ["0"], about="it receives")
