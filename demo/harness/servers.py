@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import json
 import os
 import random
@@ -66,6 +65,16 @@ async def eventually(
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {within_s:g} s: {about or condition}")
         await asyncio.sleep(every_s)
+
+
+def _as_at_a_terminal(prepare: Callable[[], None]) -> Callable[[], None]:
+    """A `preexec_fn` that does what `prepare` does, and takes hangups that whoever started this process ignores, by nohup."""
+
+    def begin() -> None:
+        prepare()
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+    return begin
 
 
 _PORTS = range(12_000, 32_000)

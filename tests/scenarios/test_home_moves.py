@@ -14,7 +14,6 @@ import pytest
 
 from demo.harness.network import Network
 from demo.harness.servers import wait_for
-from tests.gateway.server import PLAIN
 
 pytestmark = [pytest.mark.processes, pytest.mark.long]
 

@@ -16,7 +16,6 @@ from websockets.sync.client import connect as ws_connect
 
 from demo.harness.network import DELIVERY_LEASE_S, Network
 from demo.harness.servers import wait_for
-from tests.gateway.server import PLAIN
 
 pytestmark = pytest.mark.processes
 

@@ -29,7 +29,7 @@ from tests.processes import alive
 
 pytestmark = pytest.mark.processes
 UNIX_PATH_BYTES_MAX = 107
-BUSY_S = 10.0  # that a busy machine may take beyond a time that the supervisor keeps; less than Domain.stop waits for
+BUSY_S = 15.0  # that a busy machine may take beyond a time that the supervisor keeps; less than Domain.stop waits for
 
 
 def everything_under(domain: Domain) -> list[psutil.Process]:

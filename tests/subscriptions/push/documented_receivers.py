@@ -15,7 +15,6 @@ from pathlib import Path
 import httpx
 
 from demo.harness.servers import ROOT, free_port, wait_for
-from tests.gateway.server import PLAIN
 from tests.subscriptions.push.receiver import own_host
 
 _CODE = re.compile(r"^```[a-z]+\n(?:#|//) ([a-z0-9_]+\.[a-z]+)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -12,7 +12,6 @@ import pytest
 from standardwebhooks import Webhook
 
 from demo.harness.servers import wait_for
-from tests.gateway.server import PLAIN
 from tests.subscriptions.push.documented_receivers import DocumentedReceiver, running, shell, written
 from tests.subscriptions.push.owner import SECRET, Owner
 from tests.subscriptions.push.receiver import Received, Receiver

@@ -20,7 +20,6 @@ from flask_websub.hub import Hub, SQLite3HubStorage
 from herald.websub import HubRefused, HubTopic, ask_hub, discover
 
 from demo.harness.servers import Domain, wait_for
-from tests.gateway.server import PLAIN
 from tests.subscriptions.push.owner import Owner
 from tests.subscriptions.push.websub.subscribers import Served
 

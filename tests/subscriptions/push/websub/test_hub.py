@@ -20,7 +20,6 @@ from flask_websub.subscriber import discover
 from demo.harness.servers import ROOT, Domain, free_port, wait_for
 from eventing.core.config import Config
 from eventing.store.hub_requests import SOURCE_MAX
-from tests.gateway.server import PLAIN
 from tests.subscriptions.push.websub.subscribers import ForeignSubscriber, ScriptedSubscriber, TlsFront
 
 pytestmark = pytest.mark.processes
