@@ -27,6 +27,8 @@ from portal.supervisor.terminal import Terminal
 
 PROBE_EVERY_S = 0.05
 IDLE_STEP_S = 1.0
+STALLED_S = 3.0
+"""Seconds between two steps after which this process is taken to have stood still, and its children with it."""
 KILLED_WITHIN_S = 1.0
 """The kernel needs a moment to take a process down after SIGKILL; one stuck in the disk driver may take longer."""
 
@@ -68,6 +70,7 @@ class ProcessGroup:
         """Whether the stop that was requested leaves gateways time to close their sessions; no longer after a second signal."""
         self._drains = drains
         self.exchange_asked = False
+        self._stepped_at = time.monotonic()
 
     @property
     def stop_asked(self) -> bool:
@@ -210,6 +213,7 @@ class ProcessGroup:
         """Run one round: wait for events until `deadline`, and handle them."""
         for key, _ in self._selector.select(max(0.0, min(deadline, self._next_due()) - time.monotonic())):
             key.data()
+        self._forgive_stall()
         for child in self.everyone:
             how = child.ended()
             if how is not None:
@@ -224,6 +228,14 @@ class ProcessGroup:
                 child.send_group(signal.SIGKILL)
             elif child.running and not child.ready and child.spec.probe is not None and child.spec.probe():
                 self._on_ready(child)
+
+    def _forgive_stall(self) -> None:
+        """Count the time in which this process stood still, as on a paused machine, against no child: none could prove its work."""
+        now = time.monotonic()
+        away_s, self._stepped_at = now - self._stepped_at, now
+        if away_s > STALLED_S:
+            for child in self.everyone:
+                child.proved_at += away_s
 
     def _next_due(self) -> float:
         now = time.monotonic()
@@ -248,6 +260,8 @@ class ProcessGroup:
             )
 
     def _on_output(self, child: Child) -> None:
+        if child.output_fd not in self._selector.get_map():
+            return  # it ended as it became ready: `_on_ready` has read the end already
         lines = child.read_lines()
         if lines is None:
             self._selector.unregister(child.output_fd)
@@ -267,8 +281,7 @@ class ProcessGroup:
             self._on_ready(child)
 
     def _on_ready(self, child: Child) -> None:
-        if child.output_fd in self._selector.get_map():
-            self._on_output(child)
+        self._on_output(child)
         child.note_ready()
         if self.restarts and child not in self.beside:
             self._terminal.note(child.spec.name, "runs again")
@@ -276,11 +289,10 @@ class ProcessGroup:
 
     def _on_end(self, child: Child, how: str) -> None:
         for descriptor in (child.output_fd, child.ready_fd):
+            if descriptor == child.output_fd:
+                self._on_output(child)
             if descriptor in self._selector.get_map():
-                if descriptor == child.output_fd:
-                    self._on_output(child)
-                with contextlib.suppress(KeyError):
-                    self._selector.unregister(descriptor)
+                self._selector.unregister(descriptor)
         child.close_pipes()
         if child in self.beside:
             self.beside.remove(child)

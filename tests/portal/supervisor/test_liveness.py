@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from demo.harness.servers import ROOT
 from portal.queues import BrokerAway
-from portal.supervisor.child import ChildSpec
+from portal.supervisor.child import Child, ChildSpec
 from portal.supervisor.liveness import Progress, WorkWatch
 from portal.supervisor.process_group import ProcessGroup
 from portal.supervisor.terminal import Terminal
@@ -77,28 +83,49 @@ time.sleep(600)
 """
 
 
-@pytest.mark.long
-@pytest.mark.processes
-def test_a_child_that_proves_no_work_any_more_is_killed_and_started_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    working = tmp_path / "working"
+@contextmanager
+def watched(folder: Path) -> Iterator[tuple[ProcessGroup, Child, Path]]:
+    """A group with a child that must prove its work, and the file without which it proves none."""
+    working = folder / "working"
     working.touch()
-    root = Path(__file__).resolve().parents[3]
-    spec = ChildSpec(
-        "slow", [sys.executable, "-c", WORKS, str(working)], root, {}, 1.0, dead_after_s=6.0
-    )  # longer than a machine stands still
-    group = ProcessGroup(tmp_path, Terminal(), lambda: None)
+    command = [sys.executable, "-c", WORKS, str(working)]
+    spec = ChildSpec("slow", command, ROOT, {}, 1.0, dead_after_s=6.0)  # longer than a machine stands still
+    group = ProcessGroup(folder, Terminal(), lambda: None)
     child = group.add(spec)
     try:
         assert group.wait_until(lambda: child.ready, 60)
         assert child.ready_text == "well"
         group.restarts = True
+        yield group, child, working
+    finally:
+        group.stop([child])
+        group.close()
+
+
+@pytest.mark.long
+@pytest.mark.processes
+def test_a_child_that_proves_no_work_any_more_is_killed_and_started_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with watched(tmp_path) as (group, child, working):
         pid = child.pid
         assert not group.wait_until(lambda: child.pid != pid, 7.0), "it works"
         working.unlink()
         assert group.wait_until(lambda: child.pid not in (pid, None), 60)
-    finally:
-        group.stop([child])
-        group.close()
     assert "has done no work for 6 s and is killed" in capsys.readouterr().out
+
+
+@pytest.mark.long
+@pytest.mark.processes
+def test_a_machine_that_stood_still_is_no_reason_to_kill_a_child(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with watched(tmp_path) as (group, child, _):
+        pid = child.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(7.0)  # so long the supervisor does not run either
+        assert not group.wait_until(lambda: child.pid != pid, 1.0), "the supervisor is the first to go on"
+        os.kill(pid, signal.SIGCONT)
+        assert not group.wait_until(lambda: child.pid != pid, 7.0)
+    assert "is killed" not in capsys.readouterr().out

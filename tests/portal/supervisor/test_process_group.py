@@ -14,7 +14,10 @@ from pathlib import Path
 import pytest
 
 from demo.harness.servers import ROOT, wait_for
-from portal.supervisor.parent_watchdog import death_signal
+from portal.supervisor.child import ChildSpec
+from portal.supervisor.parent_watchdog import READY_FD, death_signal
+from portal.supervisor.process_group import ProcessGroup
+from portal.supervisor.terminal import Terminal
 
 WITHIN_S = 60.0
 WATCH = """
@@ -121,3 +124,14 @@ def test_a_stop_is_at_once_by_ctrl_c_and_where_the_domain_ends(
     process = run(DRAIN, str(tmp_path), SLOW, drains)
     process.send_signal(number)
     assert outcome(process) == ["at once", "killed by SIGINT"]
+
+
+def test_a_child_that_ends_as_it_becomes_ready_is_a_child_that_ended(tmp_path: Path) -> None:
+    program = f"import os; os.write(int(os.environ['{READY_FD}']), b'ready\\n')"
+    group = ProcessGroup(tmp_path, Terminal(), lambda: None)
+    child = group.add(ChildSpec("brief", [sys.executable, "-c", program], tmp_path, {}, 1.0))
+    assert child.pid is not None
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # both pipes have ended before the group looks
+    assert not group.wait_until(lambda: False, WITHIN_S)
+    assert group.failed == [(child, "exit code 0")]
+    group.close()
