@@ -37,7 +37,7 @@ def apart(broker: RedisProcess, tmp_path: Path, prepared: Prepared) -> Iterator[
         yield network
 
 
-@pytest.mark.parametrize("fault", ["flushed and away", "silent"])
+@pytest.mark.parametrize("fault", ["flushed and away", pytest.param("silent", marks=pytest.mark.soak)])
 def test_no_event_is_lost_and_forwarding_goes_on_once_the_broker_is_back(
     fault: str, apart: Network, broker: RedisProcess
 ) -> None:

@@ -81,7 +81,10 @@ def disconnected(domain: Domain) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("outage", [killed, stopped, disconnected])
+@pytest.mark.parametrize(
+    "outage",
+    [killed, pytest.param(stopped, marks=pytest.mark.soak), pytest.param(disconnected, marks=pytest.mark.soak)],
+)
 def test_an_outage_of_redis_ends_no_process_and_forwarding_goes_on_at_once(network: Network, outage: object) -> None:
     assert callable(outage)
     rp = network.replicated_rp("a", "b")
@@ -141,7 +144,7 @@ def put_off(domain: Domain, peer: str) -> None:
     wait_for(waits, 60.0, about=f"delivery to {peer} fails")
 
 
-@pytest.mark.parametrize("blackhole", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.parametrize("blackhole", [False, pytest.param(True, marks=[pytest.mark.long, pytest.mark.soak])])
 def test_what_was_cut_is_whole_within_seconds_of_healing_whatever_the_pause_after_the_last_failure(
     network: Network, blackhole: bool
 ) -> None:

@@ -30,7 +30,7 @@ def server() -> Iterator[PostgresServer]:
         yield running
 
 
-@pytest.fixture(scope="module", params=["direct", "pgbouncer"])
+@pytest.fixture(scope="module", params=[pytest.param("direct", marks=pytest.mark.soak), "pgbouncer"])
 def domain(
     request: pytest.FixtureRequest, server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Domain]:

@@ -23,6 +23,8 @@ from eventing.sim.scenario import (
     scenario_read,
 )
 
+SOAK = {"liars-colluding-20", "liars-colluding-30"}
+"""Of these, those that take longest; "liars-colluding-10" has the same roles."""
 LONG = {
     "broadcast-all",
     "broadcast-crash-70",
@@ -190,7 +192,9 @@ def test_bundled_scenarios_hold_with_few_domains(name: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", sorted(LONG))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.soak) if name in SOAK else name for name in sorted(LONG)]
+)
 def test_long_bundled_scenarios_hold_with_few_domains(name: str) -> None:
     quick_holds(name)
 

@@ -53,6 +53,7 @@ def running(arguments: list[str], **options: Any) -> Iterator[subprocess.Popen[s
         process.wait(10)
 
 
+@pytest.mark.soak
 def test_a_cluster_makes_the_same_report_and_a_killed_job_leaves_it(
     folder: Path, tmp_path: Path, made: list[dict[str, Any]]
 ) -> None:
@@ -114,7 +115,7 @@ def test_a_job_that_is_told_to_end_takes_away_what_it_wrote(
     assert not list((output / "load").glob("run=*"))
 
 
-@pytest.mark.parametrize("how", ["killed", "out of memory"])
+@pytest.mark.parametrize("how", ["killed", pytest.param("out of memory", marks=pytest.mark.soak)])
 def test_when_java_dies_that_is_said_and_the_report_of_before_stays(
     folder: Path, tmp_path: Path, made: list[dict[str, Any]], how: str
 ) -> None:
