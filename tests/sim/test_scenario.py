@@ -23,8 +23,18 @@ from eventing.sim.scenario import (
     scenario_read,
 )
 
-SOAK = {"liars-colluding-20", "liars-colluding-30"}
-"""Of these, those that take longest; "liars-colluding-10" has the same roles."""
+SOAK = {
+    "broadcast-crash-70",
+    "crash-70",
+    "liars-colluding-20",
+    "liars-colluding-30",
+    "liars-silent-10",
+    "liars-silent-20",
+    "paper-broadcast-crash-80",
+    "partition-hour",
+    "steady-still",
+}
+"""Of these, those that differ from another one in a number only."""
 LONG = {
     "broadcast-all",
     "broadcast-crash-70",
