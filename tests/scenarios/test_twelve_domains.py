@@ -41,7 +41,7 @@ of tests/overlay/test_announcements.py, as a busy machine grafts early.
 """
 REST_S = 15.0
 COPIES_MAX, COPIES_MAX_BUSY = 1.02, 1.25
-"""On a machine so busy that half of all events take longer than a link waits for them, early grafts send some twice: 1.04 with six domains, 1.15 with twelve
+"""On a machine so busy that events take longer than a link waits for them, early grafts send some twice: 1.04 with six domains, 1.15 with twelve
 beside another test."""
 P99_MS_MAX = 10_000
 """The aim is 300 ms on two free cores, which are not here while other tests run; the figure is printed."""
@@ -176,7 +176,7 @@ def test_events_reach_all_at_the_cost_of_one_copy(federation: Federation) -> Non
     print(f"\n{per_receiver:.3f} payload copies per receiver; to the farthest reader p50 {p50_ms} ms, p99 {p99_ms} ms")
     print(f"{requests / EVENTS:.1f} requests per event over {links} links")
     assert received == EVENTS * (len(TWELVE) - 1)
-    assert per_receiver <= (COPIES_MAX if p50_ms <= 1000 * GRAFT_S else COPIES_MAX_BUSY)
+    assert per_receiver <= (COPIES_MAX if p99_ms <= 1000 * GRAFT_S else COPIES_MAX_BUSY)
     assert p99_ms <= P99_MS_MAX
     assert requests / EVENTS <= REQUESTS_MAX
 
