@@ -3,9 +3,10 @@
 A domain above LOAD_FACTOR times its fair share moves readers until it is back at the fair share: that distance is the hysteresis. One step
 redirects the measured excess, and from then on, for HELD_S after the last time above the bound, so many of the readers that begin that the
 domain's share of them is its fair share; none while it is above. A reader that was redirected and has not gone yet is leaving: it is moved
-already, so that slow clients do not make the next step move others in their place. Domains above their bounds at the same time
-divide the room of the others by their excess. The next step waits until most of the last one had its effect (STEP_S). While readers become more, shares are those expected at the next step, as
-many more as since the last one: or else the domains with most room now would get all that begin until then.
+already, so that slow clients do not make the next step move others in their place. Domains above their bounds at the same time divide the
+room of the others by their excess. The next step waits until most of the last one had its effect (STEP_S). While readers become more, shares
+are those expected at the next step, as many more as since the last one: or else the domains with most room now would get all that begin until
+then.
 
 Loads are those of the domains themselves, asked while `wants_loads`. A load that only the overlay states is up to minutes old: such room counts
 where no fresh one is left, then half of it, in a smaller step, and the next step is later.
@@ -86,10 +87,9 @@ def balancing_steps(
         under_way: the last step of RPs that have one.
     """
     found: dict[str, BalancingStep] = {}
-    leaving = sum(one.leaving for one in rps)
-    moved = 0.0
+    moved = float(sum(one.leaving for one in rps))
     for one in sorted(rps, key=lambda each: (-each.readers, each.rp)):
-        step = _step(one, own, under_way.get(one.rp), now, leaving + moved)
+        step = _step(one, own, under_way.get(one.rp), now, moved)
         if step is not None:
             found[one.rp] = step
             moved += step.share * _staying(one)
