@@ -19,6 +19,7 @@ from eventing.log.federated import LogHead, StoredSeal
 from eventing.replication.models import SealHead
 from eventing.store import keys
 from eventing.store.client import client as redis_client
+from tests.log.harness import NEW_RP
 
 BOUNDS = HistoryBounds(100_000, 64 * 1024 * 1024, None)
 _NUMBERS = itertools.count(1)
@@ -27,7 +28,7 @@ decode = msgspec.msgpack.Decoder(Signed).decode
 
 def new_log(bounds: HistoryBounds = BOUNDS) -> str:
     """The id of an RP with an empty log."""
-    rp = f"{next(_NUMBERS):a>26}".translate(str.maketrans("0123456789", "bcdefghijk"))
+    rp = next(NEW_RP)
     control.ensure_log(rp, bounds)
     return rp
 
