@@ -35,6 +35,7 @@ from eventing.core.config import Config
 from eventing.store import keys
 from portal.supervisor import redis_server
 from portal.supervisor.parent_watchdog import death_signal
+from tests.gateway.at_rest import await_rest
 from tests.store.cluster_process import ClusterProcesses
 from tests.store.listening import subscribers
 
@@ -238,6 +239,12 @@ class LiveGateway:
 
     def wait_gateway(self, gateway: int = 0) -> None:
         httpx.get(self.url(gateway) + "/livez", **{**PLAIN, "timeout": UP_WITHIN_S}).raise_for_status()
+
+    def await_rest(self, gateway: int = 0) -> None:
+        """Wait until it has read all that was sent to it and can do no more with it."""
+        process = self._gateways[gateway]
+        assert process is not None
+        await_rest(process.pid, self.port(gateway))
 
     def start_gateway(self, gateway: int = 0) -> None:
         self.spawn_gateway(gateway)

@@ -24,15 +24,11 @@ __all__ = ["replicas"]
 MANY = 2000
 CALLS_PER_MANY = MANY // 10  # scripts that Redis may run for as many acknowledgements: each of them fsyncs
 ANSWERS_WITHIN_S = 60.0
-STILL_S = 0.3  # in which what was sent comes to the gateway, of which nothing is to be seen: Redis stands still. If it took longer, less is tested
 
 
 async def received(live_gateway: LiveGateway) -> None:
-    """Wait until the gateway has begun with what was sent, though Redis stands still: it answers other connections meanwhile."""
-    async with Client(live_gateway) as other:
-        await other.ok("ping")
-        await asyncio.sleep(STILL_S)
-        await other.ok("ping")
+    """Wait until the gateway has begun with all that was sent, though Redis stands still and nothing is answered."""
+    await asyncio.to_thread(live_gateway.await_rest)
 
 
 class Calls:
@@ -164,7 +160,7 @@ async def test_concurrent_acknowledgements_over_http_share_round_trips(live_gate
             with standing_still(live_gateway):  # until all are under way, whatever the machine does besides
                 answered = asyncio.gather(*(acknowledge(offset) for offset in range(1, count + 1)))
                 await asyncio.wait_for(all_sent.wait(), ANSWERS_WITHIN_S)
-                await asyncio.sleep(STILL_S)
+                await received(live_gateway)
             found = await asyncio.wait_for(answered, ANSWERS_WITHIN_S)
             assert calls.scripts < count // 3
     assert [one.status_code for one in found] == [200] * count

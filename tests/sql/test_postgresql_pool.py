@@ -54,7 +54,7 @@ def test_two_hundred_requests_at_once_share_the_most_connections(server: Postgre
 
     def request(_: int) -> Any:
         nonlocal most
-        connection = pool.getconn()
+        connection = pool.getconn(WAIT_S)
         try:
             connection.execute("SELECT pg_sleep(0.005)")
             most = max(most, server.clients("pool"))
