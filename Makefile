@@ -24,12 +24,12 @@ demo: $(VENV)/.run-installed $(VENV)/.console-built ## five domains that carry e
 	@exec $(BIN)/python -m demo $(ARGS)
 
 # Some containers forbid Python to keep compiled modules: each of some hundred processes would compile all of ours again.
-test: $(VENV)/.dev-installed $(VENV)/.console-checkers $(VENV)/.console-built ## run the tests, five files at a time (ARGS='-k name' for some, ARGS=-n0 for one at a time)
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 5 --dist loadfile $(ARGS)
+test: $(VENV)/.dev-installed $(VENV)/.console-checkers $(VENV)/.console-built ## run the tests, four files at a time (ARGS='-k name' for some, ARGS=-n0 for one at a time)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 --dist loadfile $(ARGS)
 
 test-long: $(VENV)/.dev-installed $(VENV)/.console-checkers $(VENV)/.console-built ## run what takes longest: Spark, five domains, the whole API as every role and by random requests
 	@$(MAKE) --no-print-directory $(VENV)/.release-installed || echo "The chart is not tested: its tools could not be installed (see above)."
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadfile -m long $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 --dist loadfile -m long $(ARGS)
 
 screens: $(VENV)/.dev-installed $(VENV)/.console-checkers $(VENV)/.console-built ## take pictures of every page of the console for docs/screens
 	@$(BIN)/python -m tests.portal.console.screens $(ARGS)
