@@ -261,7 +261,9 @@ def test_an_elector_that_lent_its_vote_in_a_higher_term_endorses_no_plan_of_the_
     assert not succession.completes(endorsed.standing, version=1, present=0, term=1), "its candidature is given up"
 
 
-@pytest.mark.parametrize("seeds", [range(40), pytest.param(range(40, 1000), marks=pytest.mark.long)], ids=str)
+@pytest.mark.parametrize(
+    "seeds", [range(40), pytest.param(range(40, 1000), marks=[pytest.mark.long, pytest.mark.soak])], ids=str
+)
 def test_plans_that_change_during_elections_never_make_two_homes_in_a_term(seeds: range) -> None:
     changes = terms = 0
     for seed in seeds:

@@ -14,6 +14,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -162,9 +163,13 @@ class LyingMember(LyingPeer, Newcomer):
         return messages.answer_encode([codec.message_bytes(one) for one in replies])
 
     def _accept(self, asker: str, rp: str) -> None:
-        """Accept a link of a region, by a message of its own."""
+        """Accept a link of a region, by a message of its own, unless either of both is about to stop."""
         accepted = encode(LinkMessage(messages.VERSION, rp, "accept"))
-        self.post(asker.removesuffix(".test"), REGION.rpartition("/")[2], accepted)
+        request = self.signed(asker.removesuffix(".test"), REGION.rpartition("/")[2], accepted)
+        with suppress(httpx.TransportError):
+            httpx.post(
+                request.url, content=accepted, headers=request.headers, timeout=ANSWERED_WITHIN_S, trust_env=False
+            )
 
     def replied(self, sender: str, message: Any) -> Sequence[Any]:
         """Return what an honest member replies."""

@@ -14,7 +14,7 @@ from eventing.sim.run import SimulationRun
 from eventing.sim.trials import CHECK_S, DOMAINS, LIARS, REPAIR_S, TROUBLE_S, trial, trial_run
 from tests.sim.trying import SEEDS, tried
 
-IN_CI = 80
+IN_CI = 30
 """Seeds below which worlds are tried by CI as well."""
 
 
