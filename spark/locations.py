@@ -3,6 +3,9 @@
 A location is a path (`var/reports`), or an address that pyarrow understands (`s3://bucket/reports?region=eu-central-1`, `gs://...`,
 `hdfs://host/reports`, `file:///...`). With a local master Spark reads and writes copies (staging.py); on a cluster it needs the
 connector of the object store on its class path.
+
+What is local is listed, read and removed without Arrow: a domain asks for its reports now and then, and Arrow would take 50 MiB of a
+process that otherwise never loads it.
 """
 
 from __future__ import annotations
@@ -10,6 +13,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -46,8 +52,7 @@ class Location:
 
         match = _ADDRESS.fullmatch(self.address)
         if match is None or match[1] == "file":
-            path = self.address if match is None else match[2]
-            return fs.LocalFileSystem(), str(Path(path).absolute())
+            return fs.LocalFileSystem(), self.root
         scheme = {"s3a": "s3", "s3n": "s3"}.get(match[1], match[1])
         try:
             found, root = fs.FileSystem.from_uri(f"{scheme}://{match[2]}")
@@ -63,12 +68,16 @@ class Location:
     @property
     def root(self) -> str:
         """Return its path within the filesystem."""
-        return str(self._filesystem[1])
+        if not self.is_local:
+            return str(self._filesystem[1])
+        match = _ADDRESS.fullmatch(self.address)
+        return str(Path(self.address if match is None else match[2]).absolute())
 
     @property
     def is_local(self) -> bool:
         """Return whether it is a local path, possibly on a shared filesystem."""
-        return str(self.filesystem.type_name) == "local"
+        match = _ADDRESS.fullmatch(self.address)
+        return match is None or match[1] == "file"
 
     def inside(self, name: str) -> Location:
         """Return a folder in it, with the same options of the address."""
@@ -92,6 +101,8 @@ class Location:
 
     def entries(self, path: str, recursive: bool = False) -> list[StoredFile]:
         """Return the content of a folder, by path; empty if there is no such folder. Raises OSError."""
+        if self.is_local:
+            return sorted(_local_entries(path, recursive), key=lambda entry: entry.path)
         from pyarrow import fs
 
         found = self.filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=recursive))
@@ -110,6 +121,8 @@ class Location:
     def read(self, path: str) -> bytes | None:
         """Return the bytes of a small file; None if there is none."""
         try:
+            if self.is_local:
+                return Path(path).read_bytes()
             with self.filesystem.open_input_file(path) as stream:
                 return bytes(stream.read())
         except FileNotFoundError:
@@ -144,6 +157,26 @@ class Location:
     def remove_folder(self, path: str) -> None:
         """Remove a folder of a job with its content, if it exists."""
         try:
-            self.filesystem.delete_dir(path)
+            if self.is_local:
+                shutil.rmtree(path)
+            else:
+                self.filesystem.delete_dir(path)
         except FileNotFoundError:
             return
+
+
+def _local_entries(folder: str, recursive: bool) -> Iterator[StoredFile]:
+    """Yield the content of a folder of this machine; what is removed meanwhile is left out."""
+    try:
+        paths = list(Path(folder).iterdir())
+    except FileNotFoundError:
+        return
+    for path in paths:
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            continue
+        is_file = stat.S_ISREG(found.st_mode)
+        yield StoredFile(str(path), path.name, is_file, found.st_size if is_file else 0, found.st_mtime)
+        if recursive and stat.S_ISDIR(found.st_mode):
+            yield from _local_entries(str(path), recursive)

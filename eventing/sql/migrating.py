@@ -22,7 +22,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import psycopg
 from django.apps import apps
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, OperationalError, connection, connections
 from django.db.migrations.loader import MigrationLoader
@@ -161,6 +160,8 @@ class _Turns:
 def _postgresql_lock(found: Any, turns: _Turns) -> Iterator[None]:
     # A transaction's lock: a pooler cannot strand it. Tried again instead of waited for: a statement that waits would have a
     # snapshot, for which CREATE INDEX CONCURRENTLY waits.
+    import psycopg  # on SQLite no process loads it
+
     with psycopg.connect(**found.get_connection_params()) as locker:
         while True:
             locker.execute("SET LOCAL idle_in_transaction_session_timeout = 0")

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -173,7 +174,5 @@ class JobRunner:
 
 def check_input(place: Location) -> None:
     """Raise JobProblem if there is no such folder. An object store has none before the first object is in it."""
-    from pyarrow import fs
-
-    if place.is_local and place.filesystem.get_file_info(place.root).type != fs.FileType.Directory:
+    if place.is_local and not Path(place.root).is_dir():
         raise JobProblem(f"There is no folder {place.address} to read records from. Check --input.")

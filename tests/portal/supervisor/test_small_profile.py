@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ import pytest
 
 from bench.processes import idle_costs
 from demo.harness.network import Network
-from demo.harness.servers import Domain, wait_for
+from demo.harness.servers import ROOT, Domain, wait_for
 from tests.conftest import DELIVERING, DomainFactory
 from tests.gateway.server import PLAIN, Prepared
 from tests.processes import alive
@@ -153,3 +155,24 @@ def test_an_idle_small_domain_costs_little(new_domain: DomainFactory) -> None:
         return costs.pss_bytes / 1024**2 <= PSS_MIB_MAX and costs.cpu_ms_per_s <= CPU_MS_PER_S_MAX
 
     wait_for(quiet, 120, about=f"at most {PSS_MIB_MAX:g} MiB and {CPU_MS_PER_S_MAX:g} ms/s")
+    mapped = Path(f"/proc/{domain.pids['domain']}/maps").read_text()
+    assert [name for name in ("libarrow", "libpq", "openblas") if name in mapped] == [], "it never needs these"
+
+
+def test_reports_of_this_machine_are_listed_and_read_without_arrow(tmp_path: Path) -> None:
+    looked = (
+        "import sys\n"
+        "from spark.locations import Location\n"
+        "place = Location(sys.argv[1])\n"
+        "print([(one.name, one.is_file, one.size) for one in place.entries(place.root, recursive=True)])\n"
+        "print(place.read_json(place.path('run=1', 'report.json')), place.read(place.path('none')), place.entries('/no/such'))\n"
+        "place.remove_folder(place.path('run=1')), place.remove_folder(place.path('run=1'))\n"
+        "print(place.entries(place.root), 'pyarrow' in sys.modules)\n"
+    )
+    for address in (str(tmp_path), f"file://{tmp_path}"):
+        (tmp_path / "run=1").mkdir(exist_ok=True)
+        (tmp_path / "run=1" / "report.json").write_text("{}")
+        said = subprocess.run(
+            [sys.executable, "-c", looked, address], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+        )
+        assert said.stdout.splitlines() == ["[('run=1', False, 0), ('report.json', True, 2)]", "{} None []", "[] False"]
