@@ -67,12 +67,15 @@ async def eventually(
         await asyncio.sleep(every_s)
 
 
-def _as_at_a_terminal(prepare: Callable[[], None]) -> Callable[[], None]:
-    """A `preexec_fn` that does what `prepare` does, and takes hangups that whoever started this process ignores, by nohup."""
+def as_at_a_terminal(prepare: Callable[[], None]) -> Callable[[], None]:
+    """Return a `preexec_fn` that does what `prepare` does, and takes hangups and Ctrl-C, which whoever started this process may ignore:
+    nohup, a script that put it into the background.
+    """
 
     def begin() -> None:
         prepare()
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     return begin
 
@@ -245,7 +248,7 @@ class Domain:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # a Ctrl-C at the tests' terminal ends them in order, not under them
-                preexec_fn=_as_at_a_terminal(death_signal(signal.SIGTERM)),  # a killed test run leaves nothing behind
+                preexec_fn=as_at_a_terminal(death_signal(signal.SIGTERM)),  # a killed test run leaves nothing behind
             )
         return self._process
 

@@ -13,7 +13,7 @@ from typing import IO
 import psutil
 import pytest
 
-from demo.harness.servers import ROOT, wait_for
+from demo.harness.servers import ROOT, as_at_a_terminal, wait_for
 from demo.screen import table
 from demo.snapshot import Detected, DomainView, LinkSnapshot, Snapshot, news
 from portal.supervisor.parent_watchdog import death_signal
@@ -35,7 +35,7 @@ class Demo:
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                preexec_fn=death_signal(signal.SIGTERM),
+                preexec_fn=as_at_a_terminal(death_signal(signal.SIGTERM)),
             )
         assert self._process.stdin is not None
         self._input: IO[bytes] = self._process.stdin
