@@ -30,7 +30,8 @@ def patient(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> Ite
 def test_no_request_that_the_description_allows_or_forbids_is_answered_with_a_server_error(
     patient: LiveGateway, tmp_path: Path, credentials: str
 ) -> None:
-    with patient.http() as http:  # it would wait for 10 s at most, which a busy machine may need to write the description
+    # Given as a file: it would wait for 10 s at most for what a busy machine may take longer to write.
+    with patient.http() as http:
         (tmp_path / "schema.json").write_bytes(http.get("/api/v1/schema", timeout=120).content)
     command = [
         *(sys.executable, "-m", "schemathesis.cli", "run", "schema.json", "--url", patient.url()),
