@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from lxml import etree
-
 from eventing.subscriptions.push.ws_eventing.envelopes import EndpointReference, Envelope, reference_append
 from eventing.subscriptions.push.ws_eventing.requests import SinkRequest
+from eventing.subscriptions.push.ws_eventing.xml_library import etree
 
 
 def subscribe_answer(request: SinkRequest, *, message_id: str, manager: str, granted: str) -> bytes:

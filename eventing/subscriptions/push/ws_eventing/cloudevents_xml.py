@@ -9,7 +9,7 @@ import base64
 import re
 from typing import Any
 
-from lxml import etree
+from eventing.subscriptions.push.ws_eventing.xml_library import etree
 
 NAMESPACE = "http://cloudevents.io/xmlformat/V1"
 XSD, XSI = "http://www.w3.org/2001/XMLSchema", "http://www.w3.org/2001/XMLSchema-instance"

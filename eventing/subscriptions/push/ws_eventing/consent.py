@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 
-from lxml import etree
-
 from eventing.subscriptions.push.rules.verdicts import PushAnswer
 from eventing.subscriptions.push.ws_eventing.dialects import MessageForm
 from eventing.subscriptions.push.ws_eventing.envelopes import EndpointReference, Envelope
+from eventing.subscriptions.push.ws_eventing.xml_library import etree
 
 _TRANSFER_2004 = "http://schemas.xmlsoap.org/ws/2004/09/transfer"
 _TRANSFER_2011 = "http://www.w3.org/2011/03/ws-tra"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lxml import etree
-
 from eventing.subscriptions.push.ws_eventing.dialects import MessageForm
+from eventing.subscriptions.push.ws_eventing.xml_library import etree
 
 PARAMETERS_MAX = 16  # bound: reference parameters of an endpoint reference; the request is refused
 PARAMETER_BYTES_MAX = 4096  # bound: bytes of the reference parameters of an endpoint reference; the request is refused

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lxml import etree
-
 from eventing.subscriptions.push.ws_eventing.dialects import SOAP_12, MessageForm, SoapVersion
 from eventing.subscriptions.push.ws_eventing.envelopes import Envelope
+from eventing.subscriptions.push.ws_eventing.xml_library import etree
 
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 DETAILS_MAX = 8  # bound: elements of a fault's detail; the others are left out

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from lxml import etree
-
 from eventing.subscriptions.push.ws_eventing.dialects import MessageForm
 from eventing.subscriptions.push.ws_eventing.envelopes import EndpointReference, Envelope, reference_append
 from eventing.subscriptions.push.ws_eventing.faults import XML_LANG
+from eventing.subscriptions.push.ws_eventing.xml_library import etree
 
 EVENT_ACTION = "urn:herald:event"
 """Action of a notification; of a wrapped one, its `actionURI`."""

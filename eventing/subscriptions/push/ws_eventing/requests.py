@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lxml import etree
-
 from eventing.subscriptions.push.ws_eventing.dialects import (
     ADDRESSING,
     DIALECTS,
@@ -36,13 +34,13 @@ from eventing.subscriptions.push.ws_eventing.faults import (
     FaultRaised,
 )
 from eventing.subscriptions.push.ws_eventing.xml_documents import (
-    Element,
     MalformedXml,
     UnknownEnvelope,
     name_of,
     parse_xml,
     text_of,
 )
+from eventing.subscriptions.push.ws_eventing.xml_library import Element, etree
 
 TEXT_CHARS_MAX = 2048  # bound: characters of a URI or another text in a SOAP message; the request is refused
 _TRUE = ("true", "1")

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import re
 
-from lxml import etree
+from eventing.subscriptions.push.ws_eventing.xml_library import Element, etree
 
 BYTES_MAX = 64 * 1024  # bound: bytes of a SOAP message; the message is refused
 DEPTH_MAX = 32  # bound: nested elements of a SOAP message; the message is refused
 ELEMENTS_MAX = 1000  # bound: elements of a SOAP message; the message is refused
 _DECLARED = re.compile(r"""^\ufeff?<\?xml[^>]*\bencoding\s*=\s*["']([^"']*)["']""")
 _FORBIDDEN = re.compile(r"<!(?:DOCTYPE|ENTITY|ELEMENT|ATTLIST|NOTATION)", re.IGNORECASE)
-
-Element = etree._Element
 
 
 class MalformedXml(ValueError):
