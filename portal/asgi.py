@@ -1,6 +1,7 @@
 """The ASGI application: the hot path (eventing/gateway) in front of Django. Runs under uvicorn, with the fast transport, and
 under daphne."""
 
+import gc
 import logging
 import os
 from typing import Any, cast
@@ -45,3 +46,4 @@ if not supervised:  # the supervisor of `make run` has reported them
         logging.getLogger(__name__).warning("%s", unknown_setting(name))
 if tracing.start(config(), process_name()):
     application = Traced(application)
+gc.enable()  # another server than portal.gateway does not call `loaded`

@@ -9,7 +9,6 @@ process at a time; further ones wait for its lease.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -19,7 +18,7 @@ import threading
 import django
 import uvloop
 
-from portal.measured import measure_as
+from portal.measured import loaded, measure_as
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 measure_as("deliverer")
@@ -52,8 +51,7 @@ async def main() -> None:
 
 
 def _settled() -> None:
-    gc.collect()
-    gc.freeze()
+    loaded()
     report_ready()
 
 

@@ -30,7 +30,7 @@ from types import FrameType
 import django
 import uvicorn
 
-from portal.measured import measure_as
+from portal.measured import loaded, measure_as
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 measure_as("gateway")
@@ -179,8 +179,7 @@ def calm_the_collector() -> None:
     sessions, every four seconds while their histories fill up, which was a tenth of what publishing to them cost. Little
     needs it: requests to Django, which the smaller rounds find, and connections of HTTP that have ended. Sessions do not.
     """
-    gc.collect()
-    gc.freeze()
+    loaded()
     gc.set_threshold(*COLLECT_AFTER)
 
 

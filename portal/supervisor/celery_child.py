@@ -9,7 +9,6 @@ gateway serves, are left out: a quarter of the processor time of a start.
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import signal
@@ -17,7 +16,7 @@ import sys
 import threading
 from typing import Any
 
-from portal.measured import measure_as
+from portal.measured import loaded, measure_as
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 os.environ.setdefault(
@@ -50,14 +49,14 @@ END_STATUS = os.EX_SOFTWARE
 
 @signals.worker_ready.connect
 def _ready(**_: Any) -> None:
-    gc.collect()
-    gc.freeze()  # what the start has made is there to stay: walking it for each thousand runs that are forwarded costs
+    loaded()
     report_ready()
 
 
 @signals.worker_process_init.connect
 def _on_parent_watchdog(**_: Any) -> None:
     set_death_signal(signal.SIGKILL)
+    loaded()  # forked before the worker was ready
     measure_in_background(name=f"{process_name()}-pool")
     trace_tasks(process_name())
 
