@@ -144,11 +144,11 @@ async def test_a_connection_accepted_before_a_gateway_is_exchanged_is_served(
     await asyncio.sleep(0.5)  # of drain: without sessions it would be over
     (one, write_one), (two, write_two) = held
     write_one.write(b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-    assert (await one.read()).startswith(b"HTTP/1.1 200")
     write_two.write(
         f"GET /ws?access_token={gateway.token()} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
         "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".encode()
     )
+    assert (await one.read()).startswith(b"HTTP/1.1 200")
     answer = await asyncio.wait_for(two.read(), 60)
     assert answer.startswith(b"HTTP/1.1 101")
     assert b'"server-restarting"' in answer
