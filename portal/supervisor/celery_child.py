@@ -38,7 +38,7 @@ from portal.queues import waiting
 from portal.supervisor.liveness import Progress, WorkWatch, prove_in_background
 from portal.supervisor.newer_schema import refuse_newer_schema
 from portal.supervisor.parent_watchdog import report_ready, set_death_signal
-from portal.supervisor.presence import ChildPresence, Presence
+from portal.supervisor.presence import Presence, present_while_attached
 from workers.schedule import FORWARD_QUEUE, TASK_S_HARD
 from workers.tracing import trace_tasks
 
@@ -63,7 +63,7 @@ def _on_parent_watchdog(**_: Any) -> None:
 
 def worker() -> None:
     """Run the worker until SIGTERM; a running task is finished first, or handed out again after the next start."""
-    ChildPresence("worker")
+    app.steps["consumer"].add(present_while_attached("worker"))
     if config().log_level != "debug":  # two lines for every task every other second would bury the rest
         for name in ("celery.worker.strategy", "celery.app.trace"):
             logging.getLogger(name).setLevel(logging.WARNING)
@@ -83,7 +83,7 @@ def forwarder() -> None:
     begin_anew()
     app.conf.worker_cancel_long_running_tasks_on_connection_loss = False  # threads cannot be; turns end by themselves
     app.steps["worker"].add(EndPromptly)
-    ChildPresence("forwarder")
+    app.steps["consumer"].add(present_while_attached("forwarder"))
     measure_in_background(copy_in_flight)
     trace_tasks(process_name())
     signals.worker_shutting_down.connect(_stop_forwarding)
@@ -103,6 +103,7 @@ def run_worker(name: str, **options: Any) -> None:
         loglevel=log_level(),
         quiet=quiet(),
         without_gossip=True,
+        without_heartbeat=True,  # events that nobody reads; presence.py has what is needed of it
         without_mingle=True,
         **options,
     )

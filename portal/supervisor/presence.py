@@ -1,7 +1,7 @@
 """Presence in Redis: worker, forwarder and the schedule (`beat`) report every few seconds that they work; /readyz reads it.
 
-A worker's word is Celery's heartbeat: it beats while the process is attached to its queue, however long its tasks take, so
-that peers that hang cannot make this domain seem unready. The schedule's word is that it looked for what is due. What was away is found
+A worker signs while its consumer is attached to its queue, however long its tasks take, so that peers that hang cannot make this domain
+seem unready. Celery's own heartbeats are events as well, which nothing here reads: a twelfth of what a forwarder cost. The schedule's word is that it looked for what is due. What was away is found
 again with its next word; nothing has to be reset.
 """
 
@@ -11,12 +11,12 @@ import logging
 import time
 from typing import Any, Literal
 
-from celery import signals
+from celery import bootsteps
 
 from eventing.store.errors import RedisError
 from eventing.store.presence import present
 
-EVERY_S = 2.0  # Celery's own period; the schedule is looked at more often
+EVERY_S = 2.0  # the schedule is looked at more often
 Part = Literal["worker", "forwarder", "beat"]
 logger = logging.getLogger(__name__)
 
@@ -40,9 +40,26 @@ class Presence:
             logger.debug("The presence of %s is not noted: %s", self._part, error)
 
 
-class ChildPresence(Presence):
-    """The presence of a Celery worker, written at each of its heartbeats."""
+def present_while_attached(part: Part) -> type[bootsteps.StartStopStep]:
+    """Make the step of a Celery consumer that writes the presence of its part while it is attached to its queue."""
+    presence = Presence(part)
 
-    def __init__(self, part: Part) -> None:
-        super().__init__(part)
-        signals.heartbeat_sent.connect(self.sign, weak=False)
+    class PresentWhileAttached(bootsteps.StartStopStep):
+        """Begins when the consumer does, ends when the consumer loses its connection."""
+
+        requires = ("celery.worker.consumer.tasks:Tasks",)
+
+        def __init__(self, parent: Any, **options: Any) -> None:
+            super().__init__(parent, **options)
+            self._timer: Any = None
+
+        def start(self, parent: Any) -> None:
+            presence.sign()
+            self._timer = parent.timer.call_repeatedly(EVERY_S, presence.sign)
+
+        def stop(self, parent: Any) -> None:
+            if self._timer is not None:
+                parent.timer.cancel(self._timer)
+                self._timer = None
+
+    return PresentWhileAttached

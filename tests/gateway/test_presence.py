@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
-from celery import signals
+from kombu.asynchronous.timer import Timer
 from redis.exceptions import ConnectionError as RedisAway
 
 from demo.harness.servers import wait_for
 from eventing.store import keys
 from portal.supervisor import presence
-from portal.supervisor.presence import ChildPresence, Presence
+from portal.supervisor.presence import Presence, present_while_attached
 from tests.gateway.server import PLAIN, LiveGateway
 
 CHILDREN = {"worker": "workers", "forwarder": "forwarder", "beat": "beat", "deliverer": "deliverer"}
@@ -61,26 +62,33 @@ def counted(live_gateway: LiveGateway) -> dict[str, int]:
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """What is said in Redis; the signals are as before afterwards."""
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is said in Redis."""
     noted: list[str] = []
     monkeypatch.setattr(presence, "present", noted.append)
-    signal = signals.heartbeat_sent
-    receivers = list(signal.receivers)
-    yield noted
-    signal.receivers = receivers
-    signal.sender_receivers_cache.clear()  # type: ignore[attr-defined]
+    return noted
 
 
-def test_a_worker_is_there_while_its_heart_beats_and_the_schedule_while_it_is_looked_at(said: list[str]) -> None:
-    ChildPresence("forwarder")
+def test_a_worker_is_there_while_it_is_attached_to_its_queue_and_the_schedule_while_it_is_looked_at(
+    said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer = SimpleNamespace(timer=Timer(), steps=[])
+    step = present_while_attached("forwarder")(consumer)
     schedule = Presence("beat")
     assert said == [], "nothing is said before there is a sign"
-    signals.heartbeat_sent.send(sender=None)
+    step.start(consumer)
     assert said == ["forwarder"]
+    ((_, _, entry),) = consumer.timer.queue
+    monkeypatch.setattr(presence, "EVERY_S", 0.0)  # long enough after the first sign
+    entry()
+    assert said == ["forwarder", "forwarder"]
+    step.stop(consumer)
+    assert entry.canceled, "without a connection it is not there"
+    monkeypatch.undo()
+    monkeypatch.setattr(presence, "present", said.append)
     for _ in range(20):
         schedule.sign()
-    assert said == ["forwarder", "beat"], "it is looked at often, and says so once"
+    assert said[2:] == ["beat"], "it is looked at often, and says so once"
 
 
 def test_an_outage_of_redis_is_survived_and_the_next_sign_is_heard(
@@ -89,7 +97,7 @@ def test_an_outage_of_redis_is_survived_and_the_next_sign_is_heard(
     def away(child: str) -> None:
         raise RedisAway
 
-    one = ChildPresence("worker")
+    one = Presence("worker")
     noted: Callable[[str], None] = said.append
     monkeypatch.setattr(presence, "present", away)
     one.sign()
