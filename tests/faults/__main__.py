@@ -34,7 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--gateways", type=int, default=2, help="gateways (2)")
     parser.add_argument("--rate", type=float, default=60.0, help="events a second, about (60)")
     parser.add_argument("--no-cuts", action="store_true", help="servers without proxies, which cost CPU")
-    parser.add_argument("--older", help="commit of which one gateway is, on one Redis; with --level stored")
+    parser.add_argument("--older", help="commit of which one gateway is")
+    parser.add_argument("--one-redis", action="store_true", help="one Redis instead of a cluster; with --level stored")
     parser.add_argument("--faults", default="", help="faults that may happen, separated by commas (all)")
     parser.add_argument(
         "--keep", type=Path, default=Path("faults"), help="folder for what violating runs leave (faults)"
@@ -58,6 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
             rate=asked.rate,
             cuts=not asked.no_cuts,
             older=older,
+            clustered=not asked.one_redis,
         )
         return _run_seeds(seeds, settings, Path(made), asked.keep, asked.keep_all)
 

@@ -1,5 +1,5 @@
-"""The domain under test: gateways over a cluster of Valkey servers, and proxies between clients, gateways and servers. Or gateways of
-two versions over one Redis.
+"""The domain under test: gateways, one of which may be of another version, over a cluster of Valkey servers or one Redis, and proxies
+between clients, gateways and servers.
 
 Clients reach a gateway through a proxy of its own. Every server states the address of its proxies to the others, and so to gateways:
 what is cut are the way to a server (commands and replication) and its cluster bus.
@@ -52,20 +52,13 @@ class ProxiedNode(Node):
 
 
 class Gateways(LiveGateway):
-    """Gateways on servers that are there already."""
+    """Gateways, of which the last one is of another source tree if there is one, `older`."""
 
-    def start_redis(self) -> None:
-        """They run."""
-
-
-class MixedGateways(LiveGateway):
-    """Gateways on one Redis, of which the last one is of another source tree, `older`."""
-
-    older: Path
+    older: Path | None = None
 
     def spawn_gateway(self, gateway: int = 0) -> None:
         """Start a gateway without waiting."""
-        if gateway < len(self._gateways) - 1:
+        if self.older is None or gateway < len(self._gateways) - 1:
             super().spawn_gateway(gateway)
             return
         descriptor = self._sockets[gateway].fileno()
@@ -81,6 +74,13 @@ class MixedGateways(LiveGateway):
             )
 
 
+class GatewaysOnServers(Gateways):
+    """Gateways on servers that are there already."""
+
+    def start_redis(self) -> None:
+        """They run."""
+
+
 class FaultyDomain:
     """The domain. A context manager; everything is stopped at its end.
 
@@ -89,7 +89,8 @@ class FaultyDomain:
         replicas: of each of the three primaries.
         gateways: how many.
         cuts: whether the ways to servers can be cut: proxies cost CPU, for the cluster bus even while nothing happens.
-        older: a source tree of which the last gateway is; the data plane is then one embedded Redis. None: all are of this tree.
+        older: a source tree of which the last gateway is. None: all are of this tree.
+        clustered: whether the data plane is a cluster; else it is one embedded Redis.
     """
 
     cluster: ClusterProcesses | None = None
@@ -103,9 +104,11 @@ class FaultyDomain:
         gateways: int = 2,
         cuts: bool = True,
         older: Path | None = None,
+        clustered: bool = True,
     ) -> None:
         self._folder, self._prepared = folder, prepared
-        self._replicas, self._gateways, self._cuts, self._older = replicas, gateways, cuts, older
+        self._replicas, self._gateways, self._cuts = replicas, gateways, cuts
+        self._older, self._is_clustered = older, clustered
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
@@ -113,7 +116,8 @@ class FaultyDomain:
             stack.callback(self.threads.shutdown)
             self.background = Background()
             stack.callback(self.background.stop)
-            self.gateways = self._mixed(self._older) if self._older else self._clustered(stack)
+            self.gateways = self._clustered(stack) if self._is_clustered else self._on_one()
+            self.gateways.older = self._older
             stack.enter_context(self.gateways)
             self.entrances = [
                 Proxy(self.background, partial(self.gateways.port, number)) for number in range(self._gateways)
@@ -121,7 +125,7 @@ class FaultyDomain:
             self._stack = stack.pop_all()
         return self
 
-    def _clustered(self, stack: contextlib.ExitStack) -> LiveGateway:
+    def _clustered(self, stack: contextlib.ExitStack) -> Gateways:
         new_node = partial(ProxiedNode, background=self.background) if self._cuts else Node
         self.cluster = ClusterProcesses(
             self._folder / "cluster", replicas=self._replicas, new_node=new_node, **ANY_REPLICA
@@ -132,12 +136,10 @@ class FaultyDomain:
             "broker_url": "redis://127.0.0.1:1/0",
             "redis_replicas": self._replicas,
         }
-        return Gateways(self._folder / "var", self._prepared, gateways=self._gateways, **SETTINGS, **servers)
+        return GatewaysOnServers(self._folder / "var", self._prepared, gateways=self._gateways, **SETTINGS, **servers)
 
-    def _mixed(self, older: Path) -> LiveGateway:
-        made = MixedGateways(self._folder / "var", self._prepared, gateways=self._gateways, **SETTINGS)
-        made.older = older
-        return made
+    def _on_one(self) -> Gateways:
+        return Gateways(self._folder / "var", self._prepared, gateways=self._gateways, **SETTINGS)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -40,7 +40,7 @@ class Settings:
         replicas: of each of three primaries.
         faults: those that may happen; empty: all.
         rate: events a second, about.
-        cuts: whether the ways to servers can be cut; older: a source tree of which the last gateway is (domain.py).
+        cuts, older, clustered: as of FaultyDomain.
     """
 
     level: str = "replicated:all"
@@ -51,6 +51,7 @@ class Settings:
     rate: float = 60.0
     cuts: bool = True
     older: Path | None = None
+    clustered: bool = True
 
 
 class Stage(NamedTuple):
@@ -68,7 +69,15 @@ Faults = Callable[[Stage], None]
 def domain_of(folder: Path, prepared: Prepared, settings: Settings) -> FaultyDomain:
     """Make the domain that these settings ask for."""
     folder.mkdir(parents=True, exist_ok=True)
-    return FaultyDomain(folder, prepared, replicas=settings.replicas, gateways=settings.gateways, older=settings.older)
+    return FaultyDomain(
+        folder,
+        prepared,
+        replicas=settings.replicas,
+        gateways=settings.gateways,
+        cuts=settings.cuts,
+        older=settings.older,
+        clustered=settings.clustered,
+    )
 
 
 def run(domain: FaultyDomain, path: Path, seed: int, settings: Settings) -> None:
