@@ -10,6 +10,7 @@ import sys
 import tarfile
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 from demo.harness.servers import ROOT
@@ -76,7 +77,7 @@ def _run_seeds(seeds: range, settings: Settings, made: Path, keep: Path, keep_al
     """Run seeds on one domain after the other: another one after a run with violations, so that what it left is whole."""
     violating = []
     prepared = prepare(made / "prepared" / "var")
-    left = list(seeds)
+    left, total = list(seeds), Counter[str]()
     while left:
         folder = made / f"from-{left[0]}"
         with domain_of(folder, prepared, settings) as domain:
@@ -95,12 +96,17 @@ def _run_seeds(seeds: range, settings: Settings, made: Path, keep: Path, keep_al
                 show(report)
                 if report.violations or keep_all:
                     _keep(folder, kept)
+                total += report.counts
                 if report.violations:
                     violating.append(seed)
                     break
         shutil.rmtree(folder)
     which = f" {violating}" if violating else ""
     print(f"{len(seeds)} seeds of {settings.seconds:g} s at {settings.level}: {len(violating)} with violations{which}")
+    print(f"{_counted(total)} in all")
+    if not total["acknowledged events"]:
+        print("Nothing was acknowledged, so nothing was checked.")
+        return 1
     return bool(violating)
 
 
@@ -113,8 +119,11 @@ def _keep(folder: Path, kept: Path) -> None:
 
 def _summary(report: Report) -> str:
     found = len(report.violations)
-    notes = ", ".join(f"{count} {name}" for name, count in sorted(report.notes.items()))
-    return f"{found} violations ({notes})"
+    return f"{found} violations in {_counted(report.counts)} ({_counted(report.notes)})"
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items()))
 
 
 def show(report: Report) -> None:

@@ -43,10 +43,17 @@ class Violation(NamedTuple):
 
 @dataclass
 class Report:
-    """What a history shows."""
+    """What a history shows.
+
+    Attributes:
+        violations: broken promises.
+        notes: legal anomalies, counted.
+        counts: faults, acknowledged events and deliveries: what there was to check.
+    """
 
     violations: list[Violation] = field(default_factory=list)
     notes: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
 
     @property
     def names(self) -> set[str]:
@@ -126,6 +133,7 @@ class _Checker:
         """Take the next record."""
         self._at = record["at"]
         if record["process"] == "nemesis":
+            self.report.counts["faults"] += record["type"] == "invoke"
             return
         if record["type"] == "invoke":
             self._calls[record["call"]] = record
@@ -237,6 +245,7 @@ class _Checker:
 
     def _take_event(self, record: Record) -> None:
         rp, reader = record["rp"], self._reader(record)
+        self.report.counts["deliveries"] += record["process"] != LOG
         epoch, offset, name = record["epoch"], record["offset"], record["id"]
         self._placed(rp, epoch, offset, name)
         published = self._published.get(name)
@@ -283,6 +292,7 @@ class _Checker:
 
     def end(self) -> None:
         """Compare publishers and readers with the logs."""
+        self.report.counts["acknowledged events"] = sum(one.acked_at is not None for one in self._published.values())
         for rp, last in self._ends.items():
             log = self._readers.get((LOG, rp)) or _Reader(LOG, "", 0)
             self._check_log(rp, log)

@@ -25,7 +25,10 @@ def test_a_history_without_faults_is_clean() -> None:
     made.publish("2", "3")
     made.read("r", 2)
     made.acknowledge(2)
-    assert names(made.end("r")) == set()
+    report = check(made.end("r"))
+    assert report.names == set()
+    assert report.counts["acknowledged events"] == 3
+    assert report.counts["deliveries"] == 3, "those of the reader, not those of the log"
 
 
 def test_an_event_without_an_answer_may_appear_or_not() -> None:
