@@ -12,6 +12,7 @@ Kombu's own transport fails in two ways when a connection is lost:
 from __future__ import annotations
 
 import logging
+import ssl
 from typing import Any
 
 import kombu
@@ -39,6 +40,20 @@ TRANSPORT_OPTIONS: dict[str, Any] = {
     "health_check_interval": HEALTH_CHECK_S,
     "priority_steps": [0],  # no task here has a priority: one list for each queue instead of four
 }
+
+SENTINEL_OPTIONS: dict[str, Any] = {
+    "socket_connect_timeout": CONNECT_TIMEOUT_S,
+    "socket_timeout": CONNECT_TIMEOUT_S,
+    "retry": None,
+}
+"""Of connections to Sentinels, in redis-py's form: the next Sentinel is asked at once, where redis-py's default asks one that is away for
+six seconds."""
+
+VERIFIED: dict[str, Any] = {"ssl_cert_reqs": "required"}
+"""TLS with a verified certificate, for kombu's Redis transport: without it any certificate is accepted. Parameters of the URL (`ssl_...`)
+come first."""
+VERIFIED_AMQP: dict[str, Any] = {"cert_reqs": ssl.CERT_REQUIRED, "server_hostname": None}
+"""TLS with a verified certificate of the URL's host, for RabbitMQ: without it the certificate of any host is accepted."""
 
 HEARTBEAT_S = 10
 """Seconds between two heartbeats with RabbitMQ; two that are missed end the connection."""

@@ -16,7 +16,16 @@ from celery import Celery
 
 from eventing.conf import config
 from eventing.core.brokers import BrokerAddress, broker_address
-from portal.broker import AMQP_OPTIONS, HEARTBEAT_S, TRANSPORT_OPTIONS, transport_set
+from eventing.core.sentinels import SentinelAccess
+from portal.broker import (
+    AMQP_OPTIONS,
+    HEARTBEAT_S,
+    SENTINEL_OPTIONS,
+    TRANSPORT_OPTIONS,
+    VERIFIED,
+    VERIFIED_AMQP,
+    transport_set,
+)
 from workers.schedule import FORWARD, FORWARD_QUEUE, VISIBILITY_TIMEOUT_S
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
@@ -35,9 +44,25 @@ def transport_options(address: BrokerAddress) -> dict[str, Any]:
     """Return kombu's options of connections to a broker."""
     if address.kind == "amqp":
         return AMQP_OPTIONS
-    sentinels = {"master_name": address.master} if address.master else {}
+    sentinels = {"master_name": address.master, "sentinel_kwargs": _of_sentinels(address.access)}
     prefix = f"herald:{config().domain}:celery:"  # other domains, and the data plane's keys, may be in the same Redis
-    return {**TRANSPORT_OPTIONS, "visibility_timeout": VISIBILITY_TIMEOUT_S, "global_keyprefix": prefix, **sentinels}
+    return {
+        **TRANSPORT_OPTIONS,
+        "visibility_timeout": VISIBILITY_TIMEOUT_S,
+        "global_keyprefix": prefix,
+        **(sentinels if address.master else {}),
+    }
+
+
+def _of_sentinels(access: SentinelAccess) -> dict[str, Any]:
+    """Return redis-py's options of connections to the Sentinels."""
+    credentials = {"username": access.user or None, "password": access.password} if access.password else {}
+    return {**SENTINEL_OPTIONS, **credentials, "ssl": access.tls}
+
+
+def tls_options(address: BrokerAddress) -> dict[str, Any] | bool:
+    """Return kombu's options of TLS with a broker; False where the connection uses none."""
+    return dict(VERIFIED_AMQP if address.kind == "amqp" else VERIFIED) if address.tls else False
 
 
 def settings() -> dict[str, Any]:
@@ -46,6 +71,7 @@ def settings() -> dict[str, Any]:
     return {
         "broker_url": address.url,
         "broker_transport_options": transport_options(address),
+        "broker_use_ssl": tls_options(address),
         "broker_heartbeat": HEARTBEAT_S,
         "broker_connection_retry": True,
         "broker_connection_retry_on_startup": True,

@@ -25,13 +25,22 @@ def waiting(queue: str) -> int:
             return queue_length(f"{app.conf.broker_transport_options['global_keyprefix']}{queue}")
         pool: Any = app.pool  # its stubs take it for a pool of producers
         with pool.acquire(block=True) as connection:
-            channel = connection.channel()
-            try:
-                return int(channel.queue_declare(queue=queue, passive=True).message_count)
-            except connection.channel_errors:  # nothing was sent yet
-                return 0
-            finally:
-                with contextlib.suppress(*connection.connection_errors):
-                    channel.close()
+            return _waiting_at(connection, queue)
     except (OperationalError, RedisError, OSError) as error:
+        raise BrokerAway(str(error)) from error
+
+
+def _waiting_at(connection: Any, queue: str) -> int:
+    try:
+        # A connection to RabbitMQ that was lost stays closed in the pool: its channel() raises AttributeError.
+        connection.ensure_connection(max_retries=1)
+        channel = connection.channel()
+        try:
+            return int(channel.queue_declare(queue=queue, passive=True).message_count)
+        except connection.channel_errors:  # nothing was sent yet
+            return 0
+        finally:
+            with contextlib.suppress(*connection.connection_errors):
+                channel.close()
+    except connection.connection_errors as error:  # those of RabbitMQ are no OSErrors
         raise BrokerAway(str(error)) from error

@@ -13,9 +13,11 @@ from binascii import crc_hqx
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from eventing.core.errors import ConfigError
+from eventing.core.sentinels import FORM as SENTINEL_FORM
+from eventing.core.sentinels import SentinelAccess, parameters_of, sentinel_access
 
 SLOTS = 16384
 PLACES_MAX = 64  # bound: servers that an address names; the start is refused
@@ -62,17 +64,22 @@ class DataPlaneAddress:
         masters: names of the primaries that the Sentinels watch, in order.
     """
 
-    url: str
+    url: str = field(repr=False)
     kind: str = SINGLE
     places: tuple[Place, ...] = ()
     masters: tuple[str, ...] = ()
     _scheme: str = field(default="redis", repr=False)
     _credentials: str = field(default="", repr=False)
     _database: str = "0"
+    _access: SentinelAccess = field(default=SentinelAccess(), repr=False)
 
     def url_of(self, place: Place) -> str:
         """Return the URL of one server, with the address' credentials."""
         return f"{self._scheme}://{self._credentials}{place.name}/{self._database}"
+
+    def sentinel_url_of(self, place: Place) -> str:
+        """Return the URL of a Sentinel, with the Sentinels' own credentials."""
+        return self._access.url_of(place.name)
 
 
 def data_plane_address(url: str) -> DataPlaneAddress:
@@ -90,15 +97,21 @@ def data_plane_address(url: str) -> DataPlaneAddress:
     kind, tls = SEVERAL[scheme]
     parts = urlsplit(url)
     user_and_password, _, hosts = parts.netloc.rpartition("@")
-    path, query = parts.path.strip("/"), parse_qs(parts.query, keep_blank_values=True)
+    path, access = parts.path.strip("/"), SentinelAccess()
+    try:
+        query = parameters_of(parts.query)
+        if kind == SENTINEL:
+            access = sentinel_access(query)
+    except ValueError:
+        raise _unreadable(kind) from None
     masters = tuple(path.split(",")) if kind == SENTINEL else ()
-    database = query.pop("db", ["0"])[0]
+    database = query.pop("db", "0")
     if kind == SHARDS and path:
         database = path
     places = _places(hosts, _PORTS[kind])
     names_needed = kind == SENTINEL and (not all(masters) or "/" in path or len(set(masters)) < len(masters))
     if not places or names_needed or query or parts.fragment or not database.isdecimal() or (kind == CLUSTER and path):
-        raise ConfigError(f"HERALD_REDIS_URL cannot be read; use {_FORMS[kind]}.")
+        raise _unreadable(kind)
     if kind == CLUSTER and database != "0":
         raise ConfigError("HERALD_REDIS_URL names a database of a cluster, which has only database 0.")
     if len(places) > PLACES_MAX:
@@ -109,7 +122,12 @@ def data_plane_address(url: str) -> DataPlaneAddress:
     if user_and_password:
         user, colon, password = user_and_password.partition(":")
         credentials = f"{_quoted(user)}{colon}{_quoted(password)}@"
-    return DataPlaneAddress(url, kind, places, masters, "rediss" if tls else "redis", credentials, database)
+    return DataPlaneAddress(url, kind, places, masters, "rediss" if tls else "redis", credentials, database, access)
+
+
+def _unreadable(kind: str) -> ConfigError:
+    parameters = f" Sentinels' own credentials are parameters: {SENTINEL_FORM}." if kind == SENTINEL else ""
+    return ConfigError(f"HERALD_REDIS_URL cannot be read; use {_FORMS[kind]}.{parameters}")
 
 
 def _quoted(text: str) -> str:

@@ -1,6 +1,6 @@
 """Redis' errors, for callers of the store and of the log. Every other one is a RedisError."""
 
+from redis.exceptions import AuthenticationError, RedisError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError, ResponseError
 
-__all__ = ["RedisConnectionError", "RedisError", "ResponseError"]
+__all__ = ["AuthenticationError", "RedisConnectionError", "RedisError", "ResponseError"]

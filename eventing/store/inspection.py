@@ -66,7 +66,8 @@ class PrimaryInspection(NamedTuple):
 
 
 def primaries_inspected(url: str) -> list[PrimaryInspection]:
-    """Inspect each primary of a data plane of several servers. Raises redis.RedisError where the topology is not known."""
+    """Inspect each primary of a data plane of several servers. Raises redis.RedisError where the topology is not known, and
+    redis.AuthenticationError where a primary refuses the password."""
     with brief_client(url) as client:
         if not isinstance(client, RoutedRedis):
             return []
@@ -74,6 +75,8 @@ def primaries_inspected(url: str) -> list[PrimaryInspection]:
         for primary in client.plane.primaries():
             try:
                 inspection = Inspection(*_state(client.node(primary.place)), [])
+            except redis.AuthenticationError:
+                raise
             except (redis.RedisError, OSError):
                 inspection = None
             found.append(PrimaryInspection(primary.place.name, inspection))

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, NamedTuple
 
 import redis
-from redis.exceptions import ConnectionError, RedisError, ResponseError
+from redis.exceptions import AuthenticationError, ConnectionError, NoPermissionError, RedisError, ResponseError
 
 from eventing.core.data_plane import (
     CLUSTER,
@@ -82,23 +82,38 @@ def _of_sentinels(address: DataPlaneAddress) -> Topology:
     """Ask the Sentinels, all at once, where the primary of each name is; the one that knows of the last failover is right: one that was cut off keeps the
     primary of its past. The look ends as soon as most of them agree."""
     pool = ThreadPoolExecutor(len(address.places), thread_name_prefix="sentinels")
-    asked = [pool.submit(_views, place, address.masters) for place in address.places]
+    asked = [pool.submit(_views, address, place) for place in address.places]
     pool.shutdown(wait=False)  # one that does not answer delays nobody
     answers: list[dict[str, _View]] = []
+    refusal: RedisError | None = None
     for answer in as_completed(asked):
-        answers.append(answer.result())
+        try:
+            answers.append(answer.result())
+        except (AuthenticationError, NoPermissionError) as error:
+            refusal = error
+            continue
         if all(_agree(_said(answers, name), len(address.places)) for name in address.masters):
             break
+    if refusal is not None and not any(answers):
+        raise refusal
     return divided([_newest(name, _said(answers, name)) for name in address.masters])
 
 
-def _views(place: Place, names: Iterable[str]) -> dict[str, _View]:
-    """Ask one Sentinel about all names; what it does not answer is left out."""
+def _views(address: DataPlaneAddress, place: Place) -> dict[str, _View]:
+    """Ask one Sentinel about all names; what it does not answer is left out.
+
+    Raises AuthenticationError or NoPermissionError where it refuses to answer.
+    """
     found: dict[str, _View] = {}
-    with contextlib.suppress(RedisError, OSError, ValueError), brief(f"redis://{place.name}") as sentinel:
-        for name in names:
-            with contextlib.suppress(ResponseError):  # it does not watch this name
-                found[name] = _view(sentinel.sentinel_master(name), sentinel.sentinel_get_master_addr_by_name(name))
+    try:
+        with brief(address.sentinel_url_of(place)) as sentinel:
+            for name in address.masters:
+                with contextlib.suppress(ResponseError):  # it does not watch this name
+                    found[name] = _view(sentinel.sentinel_master(name), sentinel.sentinel_get_master_addr_by_name(name))
+    except (AuthenticationError, NoPermissionError) as error:
+        raise type(error)(f"the Sentinel at {place.name} refuses: {error}") from None
+    except (RedisError, OSError, ValueError):
+        pass
     return found
 
 

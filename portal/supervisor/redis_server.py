@@ -225,8 +225,10 @@ def external_version(config: Config) -> str:
         raise StartError(
             f"The shards at HERALD_REDIS_URL are not those of before: {error}. Name all of them, in the order of before."
         ) from None
-    except redis.AuthenticationError:
-        raise StartError("The Redis at HERALD_REDIS_URL refuses the password; put the right one in the URL.") from None
+    except redis.AuthenticationError as error:
+        raise StartError(
+            f"The Redis at HERALD_REDIS_URL refuses the password ({error}); put the right one in the URL."
+        ) from None
     except (redis.RedisError, OSError) as error:
         raise StartError(
             f"The Redis at HERALD_REDIS_URL does not answer ({error}); start it, or correct the URL."

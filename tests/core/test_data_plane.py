@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from eventing.core.brokers import broker_address
 from eventing.core.config import Config
 from eventing.core.data_plane import (
     SLOTS,
@@ -141,3 +142,31 @@ def test_a_slot_without_a_primary_is_known_as_such() -> None:
 def test_the_keys_of_a_command_are_found(command: tuple[Any, ...], key: Any, keys: tuple[Any, ...]) -> None:
     assert key_of_command(command) == key
     assert tuple(keys_of_command(command)) == keys
+
+
+def test_sentinels_are_asked_with_credentials_of_their_own() -> None:
+    own = "sentinel_user=her%26ald&sentinel_password=a+b%2Fc&sentinel_tls=1"
+    found = data_plane_address(f"rediss+sentinel://u:p@a,b/one?{own}&db=3")
+    assert found.sentinel_url_of(Place("::1", 26379)) == "rediss://her%26ald:a%2Bb%2Fc@[::1]:26379"
+    assert found.url_of(Place("a", 6379)) == "rediss://u:p@a:6379/3"
+    assert "a+b" not in repr(found)
+    plain = data_plane_address("rediss+sentinel://u:p@a/one")
+    assert plain.sentinel_url_of(Place("a", 26379)) == "redis://a:26379"
+    only_password = data_plane_address("sentinel://a/one?sentinel_password=x")
+    assert only_password.sentinel_url_of(Place("a", 1)) == "redis://:x@a:1"
+    broker = broker_address("HERALD_REDIS_URL", f"rediss+sentinel://u:p;x@a,b/one?{own}&db=3")
+    assert broker.url == "sentinel://u:p%3Bx@a:26379/3;sentinel://u:p%3Bx@b:26379/3"
+    assert (broker.tls, broker.access) == (True, ("her&ald", "a+b/c", True))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    ["sentinel_user=u", "sentinel_tls=yes", "sentinel_password=", "sentinel_password=a&sentinel_password=b", "other=1"],
+)
+@pytest.mark.parametrize("name", ["HERALD_REDIS_URL", "HERALD_BROKER_URL"])
+def test_parameters_of_sentinels_that_cannot_be_are_refused(parameters: str, name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} cannot be read.*sentinel_password=PASSWORD") as refused:
+        Config.from_env({name: f"redis+sentinel://:hunter2@a/one?{parameters}"})
+    assert "hunter2" not in str(refused.value)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        data_plane_address("redis+cluster://a?sentinel_password=x")

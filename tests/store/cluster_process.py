@@ -34,6 +34,34 @@ def server_program() -> str:
     return found
 
 
+def server_program_with_tls(folder: Path) -> str:
+    """A server that was built with TLS, as those of distributions are; skips without one.
+
+    Args:
+        folder: for a link: Debian's package redis-tools holds the server under the name of another program.
+    """
+    for name in ("valkey-server", "redis-server", "redis-check-rdb"):
+        found = shutil.which(name)
+        if found is None:
+            continue
+        program = folder / "redis-server"
+        program.symlink_to(Path(found).resolve())
+        tried = [
+            str(program),
+            "--port",
+            "0",
+            "--tls-port",
+            "0",
+            "--tls-replication",
+            "yes",
+        ]  # it listens nowhere, so it ends
+        said = subprocess.run(tried, capture_output=True, text=True, timeout=60, check=False)
+        if "Bad directive" not in said.stdout + said.stderr:
+            return str(program)
+        program.unlink()
+    pytest.skip("needs a redis-server or valkey-server that was built with TLS; Debian's package redis-tools is enough")
+
+
 class Node:
     """One server on a port of its own; made running."""
 
@@ -47,7 +75,7 @@ class Node:
     def start(self) -> None:
         """Start the server, on the data of before."""
         usual: dict[str, str | int] = {
-            "port": self.port,
+            **self._listening(),
             "bind": "127.0.0.1",
             "dir": str(self.folder),
             "save": "",
@@ -60,7 +88,7 @@ class Node:
         }
         every = {**usual, **{name.replace("_", "-"): value for name, value in self._options.items()}}
         self._process = subprocess.Popen(
-            [server_program(), *(part for name, value in every.items() for part in (f"--{name}", str(value)))],
+            [self._program(), *(part for name, value in every.items() for part in (f"--{name}", str(value)))],
             stdout=(self.folder / "log").open("ab"),
             preexec_fn=death_signal(signal.SIGKILL),
         )
@@ -73,6 +101,16 @@ class Node:
 
         wait_for(is_up, about="the server answers")
 
+    def _program(self) -> str:
+        return server_program()
+
+    def _listening(self) -> dict[str, str | int]:
+        return {"port": self.port}
+
+    def client(self) -> redis.Redis:
+        """A client of this server; the caller closes it."""
+        return redis.Redis(port=self.port, socket_timeout=10, protocol=2)
+
     @property
     def reached_at(self) -> tuple[int, int]:
         """The ports, for commands and of the cluster bus, at which the other servers and clients reach it."""
@@ -80,7 +118,7 @@ class Node:
 
     def ask(self, *command: Any) -> Any:
         """Send one command."""
-        with redis.Redis(port=self.port, socket_timeout=10, protocol=2) as client:
+        with self.client() as client:
             return client.execute_command(*command)
 
     def kill(self) -> None:

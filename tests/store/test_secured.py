@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -18,7 +17,9 @@ from eventing.log.scripts import Appended
 from eventing.store import keys
 from eventing.store.connection import async_client, sync_client
 from tests.log.harness import ALWAYS, BOUNDS, NEW_RP, Harness, descriptor, make_event
-from tests.store.cluster_process import ClusterProcesses, Node
+from tests.store.certificates import certificate_made
+from tests.store.cluster_process import ClusterProcesses, Node, server_program_with_tls
+from tests.store.secured_node import SecuredNode
 from tests.store.tls_proxy import tls_before
 
 pytestmark = pytest.mark.long
@@ -32,23 +33,7 @@ PERMISSIONS = "~herald:* &herald:* +@all -@admin -@dangerous +info +keys +config
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A certificate of 127.0.0.1 that is its own authority, and its key."""
-    folder = tmp_path_factory.mktemp("tls")
-    made, key = folder / "cert.pem", folder / "key.pem"
-    command = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-        "-days",
-        "2",
-    ]
-    command += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run([*command, "-keyout", str(key), "-out", str(made)], check=True, capture_output=True)
-    return made, key
+    return certificate_made(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture(scope="module")
@@ -146,3 +131,29 @@ def test_a_wrong_password_is_an_error_that_repeats_no_secret(secured: ClusterPro
         client.get("herald:x")
     assert credentials.partition(":")[2] not in str(refused.value).split()
     assert "WRONGPASS" in str(refused.value) or "username-password" in str(refused.value)
+
+
+@pytest.mark.soak
+async def test_a_cluster_of_servers_with_tls_of_their_own_is_used_also_after_a_failover(
+    tmp_path: Path, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    program = server_program_with_tls(tmp_path)
+    cluster = ClusterProcesses(
+        tmp_path / "nodes",
+        replicas=1,
+        new_node=lambda folder, **options: SecuredNode(folder, program, certificate, **options),
+        tls_cluster="yes",
+    )
+    try:
+        for node in cluster.nodes:
+            node.ask("ACL", "SETUSER", "herald", "on", f">{PASSWORD}", *PERMISSIONS.split())
+        url = with_user(cluster.url.replace("redis+", "rediss+"), f"herald:{ENCODED}")
+        await used(url)
+        cluster.primaries[1].kill()
+        replica = next(one for one, of in cluster.replica_of.items() if of is cluster.primaries[1])
+        wait_for(lambda: replica.ask("INFO", "replication")["role"] == "master", about="the replica is promoted")
+        wait_for(lambda: b"cluster_state:ok" in replica.ask("CLUSTER", "INFO"), about="the cluster is whole")
+        await used(url)
+    finally:
+        cluster.kill()

@@ -136,6 +136,7 @@ class Channel:
         "progress",
         "readers",
         "ready_at",
+        "renumbered",
         "replicated",
         "rp",
     )  # fmt: skip
@@ -162,6 +163,9 @@ class Channel:
         self._soon = soon
         self._span = span
         self.replicated = False  # whether cursors have vectors here although the log has no foreign event
+        # The own feed before the log was renewed after a failover, and its last sequence that is of one event only: the promoted server
+        # had numbered others beyond when it was found that sealed ones were lost, and those come back from other domains.
+        self.renumbered: tuple[str, int] | None = None
         self.progress: ReaderProgress | None = None  # vector at `flushed`, where feeds are known
         self._pending: list[bytes] = []
         self._feed_positions: list[FeedPosition] = []  # places of the pending events, where feeds are known
@@ -373,6 +377,8 @@ class Channel:
         followers = self.followers()
         for follower in followers:
             self.leave(follower)
+        if self._ended and root_epoch(state.epoch) != root_epoch(self.epoch):
+            self.renumbered = own_feed(self.epoch), self._ended_own
         self.epoch, self._ended, self._earlier = state.epoch, {}, earlier
         self.head = FrameHead.of(self.rp, state.epoch)
         self.next = self.flushed = state.next

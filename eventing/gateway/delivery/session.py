@@ -406,6 +406,8 @@ class Session:
         if follower.held is not None:
             # In another epoch the feeds are others, or the same as elsewhere; a truncated log reuses its numbers.
             follower.held = follower.held if run.state.epoch != follower.epoch else {}
+            if (renumbered := follower.channel.renumbered) is not None and renumbered[0] in follower.held:
+                follower.held = without_rewound(follower.held, dict([renumbered]), renumbered[0])
             gap = replace(gap, cursor=str(Cursor(gap.epoch, gap.end, follower.held)))
         totals().gaps += 1
         self.sink.write(self.encoding.gap(follower.channel.rp, gap))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from eventing.core.config import Config
 from eventing.core.data_plane import CLUSTER, SENTINEL, data_plane_address
 from eventing.store.connection import durability, weakest
-from eventing.store.errors import RedisError
+from eventing.store.errors import AuthenticationError, RedisError
 from eventing.store.inspection import Inspection, primaries_inspected
 from portal.supervisor import redis_server
 from portal.supervisor.diagnosis.findings import DiagnosisFinding, fail, ok, warn
@@ -18,6 +18,8 @@ def data_plane_findings(config: Config) -> list[DiagnosisFinding]:
     where, kind = masked_url(config.redis_url), data_plane_address(config.redis_url).kind
     try:
         primaries = primaries_inspected(config.redis_url)
+    except AuthenticationError as error:
+        return [fail("redis", f"{where} refuses the password: {error}.", "Correct HERALD_REDIS_URL.")]
     except (RedisError, OSError) as error:
         asked = {CLUSTER: "node of the cluster", SENTINEL: "Sentinel"}.get(kind, "shard")
         return [fail("redis", f"No {asked} at {where} answers: {error}.", "Start them, or correct HERALD_REDIS_URL.")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields
 from typing import Any
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 from eventing.core.config import SMALL_DEFAULTS, Config
 
 MASK = "********"
+_PASSWORD_PARAMETER = re.compile(r"([?&][^=&]*password=)[^&#]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +66,12 @@ def settings_markdown() -> str:
 
 
 def masked_url(url: str) -> str:
-    """Return the URL, which may name several servers, without its password."""
+    """Return the URL, which may name several servers, without its passwords."""
     try:
         user_and_password, at, _ = urlsplit(url).netloc.rpartition("@")
     except ValueError:
         return MASK
+    url = _PASSWORD_PARAMETER.sub(rf"\1{MASK}", url)
     password = user_and_password.partition(":")[2] if at else ""
     return url.replace(f":{password}@", f":{MASK}@", 1) if password else url
 

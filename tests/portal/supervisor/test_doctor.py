@@ -77,6 +77,11 @@ def test_settings_show_value_unit_and_origin_and_never_a_secret() -> None:
     assert set(table["HERALD_SECRET_KEY"].value) == {"*"}
     assert table["HERALD_REDIS_URL"].value == "redis://user:********@example.org/0"
     assert masked_url("redis://example.org/0") == "redis://example.org/0"
+    own = "sentinel_user=u&sentinel_password=hunter3&db=1"
+    assert masked_url(f"redis+sentinel://:hunter2@a,b/one?{own}") == (
+        "redis+sentinel://:********@a,b/one?sentinel_user=u&sentinel_password=********&db=1"
+    )
+    assert masked_url("redis://example.org/0?password=hunter2") == "redis://example.org/0?password=********"
 
 
 @pytest.mark.parametrize(
