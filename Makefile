@@ -85,6 +85,7 @@ release: $(VENV)/.release-installed $(VENV)/.console-built ## build all packages
 
 lock: $(VENV)/.dev-installed ## write requirements/*.txt anew from requirements/*.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/run.txt requirements/run.in
+	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/runserver.txt requirements/runserver.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/reports.txt requirements/reports.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/node.txt requirements/node.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/plots.txt requirements/plots.in

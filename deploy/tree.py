@@ -58,9 +58,7 @@ def make(into: Path, made: Sequence[Path]) -> None:
         raise BuildError(
             "The server's requirements could not be installed (see above): they need a package registry, or pip's cache."
         )
-    for pattern in NEVER_USED:
-        for path in sorted(site.glob(pattern), reverse=True):
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+    leave_out(site)
     _strip(site)
     (into / "bin").mkdir()
     (into / "bin" / "python").symlink_to(f"../../../bin/{PYTHON}")  # of /usr/bin: Debian wants relative links
@@ -70,6 +68,13 @@ def make(into: Path, made: Sequence[Path]) -> None:
         script.write_text(f"#!{HOME}/bin/python\nfrom {module} import main\n\nmain()\n")
         script.chmod(0o755)
     _modes(into)
+
+
+def leave_out(site: Path) -> None:
+    """Remove what the server never opens from the folder of installed packages."""
+    for pattern in NEVER_USED:
+        for path in sorted(site.glob(pattern), reverse=True):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
 
 
 def _strip(site: Path) -> None:

@@ -21,6 +21,7 @@ from deploy.tree import HOME
 from portal.supervisor.parent_watchdog import death_signal
 from tests.deploy.balancers import answers
 from tests.deploy.bundles import bundle, unpack
+from tests.deploy.test_tree import LOAD_ALL
 
 pytestmark = [
     pytest.mark.processes,
@@ -34,19 +35,6 @@ pytestmark = [
 ARCHIVE_BYTES_MAX = 90 * 1024**2
 UNPACKED_BYTES_MAX = 250 * 1024**2
 BLOCK_BYTES = 4096
-IMPORT_ALL = """
-import os, pkgutil, importlib, django
-os.environ["DJANGO_SETTINGS_MODULE"] = "portal.settings"
-django.setup()
-import pyarrow as pa, pyarrow.parquet as pq, pyarrow.dataset, pyarrow.fs
-pq.write_table(pa.table({"n": [1, 2]}), "/tmp/n.parquet", compression="zstd")
-assert pq.read_table("/tmp/n.parquet", filters=[("n", ">", 1)]).num_rows == 1
-pyarrow.fs.S3FileSystem(region="local", anonymous=True)
-for top in ("admin_rp", "eventing", "portal", "workers", "herald"):
-    for found in pkgutil.walk_packages(importlib.import_module(top).__path__, f"{top}."):
-        if found.name.rpartition(".")[2] not in NOT_IMPORTED:
-            importlib.import_module(found.name)
-""".replace("NOT_IMPORTED", repr(("__main__", "asgi")))
 
 
 @pytest.fixture(scope="module")
@@ -152,4 +140,4 @@ def test_nothing_that_a_domain_uses_is_missing_in_the_image(running: Container) 
 
 
 def test_every_module_of_the_server_loads_in_the_image_and_so_does_what_writes_records(running: Container) -> None:
-    running.run("python", "-c", IMPORT_ALL)
+    running.run("python", "-c", LOAD_ALL)
