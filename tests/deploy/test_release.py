@@ -79,6 +79,17 @@ def test_a_release_begins_in_an_empty_folder(tmp_path: Path) -> None:
         release.build(tmp_path)
 
 
+def test_changes_without_a_version_are_found_in_the_changelog() -> None:
+    released = "# Changelog\n\n## Unreleased\n\n## 1.0.0\n\n### Added\n\n- One.\n"
+    assert not release.unreleased(released)
+    assert release.unreleased(released.replace("## Unreleased\n", "## Unreleased\n\n### Fixed\n\n- Two.\n"))
+
+
+def test_the_commands_that_a_release_prints_are_those_of_the_documents() -> None:
+    text = (ROOT / "docs" / "installing.md").read_text()
+    assert all(line.strip() in text for line in release.VERIFY.splitlines())
+
+
 def test_every_deliverable_states_one_version() -> None:
     chart = (ROOT / "deploy/helm/herald/Chart.yaml").read_text()
     assert f'version: {version()}\nappVersion: "{version()}"' in chart

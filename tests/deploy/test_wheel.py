@@ -117,6 +117,8 @@ def test_the_wheel_requires_what_the_lock_names(wheels: list[Path]) -> None:
     assert locked - required == {line for line in locked if line.startswith("setuptools==")}
     assert required - locked == {f"herald-client=={wheels_module.version(ROOT / 'client')}"}
     assert re.search(r"^Requires-Dist: pyspark==\S+; extra == .reports.$", metadata, re.MULTILINE)
+    assert re.search(r"^Requires-Dist: daphne==\S+; extra == .runserver.$", metadata, re.MULTILINE)
+    assert not any(line.startswith("daphne") for line in required)
 
 
 def test_the_first_commands_it_prints_publish_and_read_an_event(installed: Installed) -> None:
