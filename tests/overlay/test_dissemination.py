@@ -23,6 +23,7 @@ from eventing.overlay.link_state import Link
 from eventing.overlay.link_vector import PeerVector
 from eventing.overlay.links import LinkDown, LinkUp, Reason
 from eventing.overlay.machine import Down, Fired, MessageReceived, SendMessage
+from eventing.overlay.presumed_vector import PRESUMED_S
 from eventing.overlay.replica_log import FeedRun, ReplicaLog
 
 F, G = "f" * 16, "g" * 16
@@ -177,3 +178,24 @@ def test_a_run_whose_path_cannot_be_true_is_not_taken() -> None:
     for path in ((9, 2), (9, 3, 3, 1), (8, 9, 2)):
         out = one.given(MessageReceived(1, LinkRequest(7, False, {F: 1}, (run(1, *path),), frozenset(), {})))
         assert not [event for event in out if type(event) is RunReceived], path
+
+
+def test_a_peer_that_was_doubted_and_states_less_is_sent_what_it_lost() -> None:
+    one = Alone(1, 2)
+    one.heard(1, {F: 1}, run(1, 9, 1))
+    one.now += 1.0
+    out = one.given(MessageReceived(2, LinkRequest(7, False, {F: 3}, (run(3, 9, 2),), frozenset(), {})))
+    (asked,) = [sent for sent in requests(out) if sent.whole]
+    one.given(MessageReceived(1, LinkAnswer(asked.number, {}, frozenset(), frozenset())))
+    (sent,) = requests(one.after(1.0, 1))
+    assert [carried.feed for carried in sent.runs] == [F]
+
+
+def test_a_peer_that_was_presumed_to_hold_a_run_and_does_not_is_sent_it() -> None:
+    one = Alone(1, 2)
+    one.heard(2, {F: 1}, run(1, 9, 1, 2))
+    assert not requests(one.after(1.0, 1)), "it passed through there"
+    (asked,) = requests(one.after(PRESUMED_S, 1))
+    one.given(MessageReceived(1, LinkAnswer(asked.number, {}, frozenset(), frozenset())))
+    (sent,) = requests(one.after(1.0, 1))
+    assert [carried.feed for carried in sent.runs] == [F]
