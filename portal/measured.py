@@ -14,8 +14,9 @@ from eventing.core.config import Config
 from eventing.core.errors import ConfigError
 from eventing.telemetry import folder, tracing
 
-NEVER_USED = ("httpx._main",)
-"""The command line of httpx, with rich, pygments and click: 5 MiB and 0.1 s of each process."""
+NEVER_USED = ("httpx._main", "sniffio")
+"""The command line of httpx, with rich, pygments and click: 5 MiB and 0.1 s of each process. And a package that is not there, for which
+httpcore searches all folders with each request: a fifth of what a request costs."""
 ONLY_POSTGRESQL = ("django.contrib.postgres",)
 """Fields that Django REST framework looks for, with psycopg: 5 MiB."""
 ONLY_TRACING = ("opentelemetry.sdk", "requests")

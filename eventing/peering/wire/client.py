@@ -14,7 +14,6 @@ import math
 import secrets
 import socket
 import ssl
-import sys
 import threading
 import time
 import weakref
@@ -409,8 +408,6 @@ class _Loop:
     """An event loop for calls, on a thread of its own, with its open connections."""
 
     def __init__(self) -> None:
-        # httpcore asks with each request whether the package is there, and a search of all folders is a fifth of the request's cost.
-        sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
         self._loop = asyncio.new_event_loop()
         weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop).atexit = False
         self._connections: OrderedDict[str, httpx.AsyncHTTPTransport] = OrderedDict()
