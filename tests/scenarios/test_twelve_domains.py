@@ -156,7 +156,8 @@ def test_events_reach_all_at_the_cost_of_one_copy(federation: Federation) -> Non
     federation.publish(*TWELVE)
     network.converged(federation.rp)
     cold = federation.traffic()
-    for name in TWELVE:  # what all publish at once while they join is mostly asked for; the next event of each is what makes its tree
+    # What all publish at once while they join is mostly asked for: the next event of each is what makes its tree.
+    for name in TWELVE:
         federation.publish(name)
         network.converged(federation.rp)
     time.sleep(REST_S)  # trees come to rest

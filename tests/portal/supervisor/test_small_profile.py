@@ -156,7 +156,9 @@ def test_an_idle_small_domain_costs_little(new_domain: DomainFactory) -> None:
 
     wait_for(quiet, 120, about=f"at most {PSS_MIB_MAX:g} MiB and {CPU_MS_PER_S_MAX:g} ms/s")
     mapped = Path(f"/proc/{domain.pids['domain']}/maps").read_text()
-    assert [name for name in ("libarrow", "libpq", "openblas", "lxml", "charset_normalizer") if name in mapped] == [], "it never needs these"
+    assert [name for name in ("libarrow", "libpq", "openblas", "lxml", "charset_normalizer") if name in mapped] == [], (
+        "it never needs these"
+    )
 
 
 def test_reports_of_this_machine_are_listed_and_read_without_arrow(tmp_path: Path) -> None:
