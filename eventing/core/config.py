@@ -138,9 +138,10 @@ class Config:
         high=64,
     )
     forwarders: int = _setting(
-        8,
+        16,
         "threads",
-        "Peers to which events are forwarded at the same time. A peer that does not answer occupies a thread for some seconds.",
+        "Peers to which events are forwarded at the same time. One that does not answer occupies a thread for some seconds, and one that was sent "
+        "an event for up to two more: with fewer threads than such peers, the others wait up to a second.",
         low=1,
         high=256,
     )
