@@ -1,8 +1,8 @@
 """Presence in Redis: worker, forwarder and the schedule (`beat`) report every few seconds that they work; /readyz reads it.
 
 A worker signs while its consumer is attached to its queue, however long its tasks take, so that peers that hang cannot make this domain
-seem unready. Celery's own heartbeats are events as well, which nothing here reads: a twelfth of what a forwarder cost. The schedule's word is that it looked for what is due. What was away is found
-again with its next word; nothing has to be reset.
+seem unready. Celery's own heartbeats are events as well, which nothing here reads: a twelfth of what a forwarder cost. The schedule signs when
+it looked for what is due. What was away is found again with its next sign; nothing has to be reset.
 """
 
 from __future__ import annotations
