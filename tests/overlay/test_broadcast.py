@@ -133,6 +133,17 @@ def test_what_the_peer_sends_anyway_is_asked_for_later_than_what_it_only_announc
         assert link_planning.grafts(due.link, {G: 1}) == {F}
 
 
+@pytest.mark.parametrize(("patience_s", "eager_s"), [(2.0, graft_timer.EAGER_S_MAX), (8.0, 8.0)])
+def test_a_patient_link_does_not_wait_three_times_as_long_for_what_no_tree_brings(
+    patience_s: float, eager_s: float
+) -> None:
+    timer = msgspec.structs.replace(graft_timer.IDLE, patience_s=patience_s)
+    link = hear(msgspec.structs.replace(met({}, received_at=NOW), timer=timer), {F: 5}, {}).link
+    due = broadcast.due(link, ours={}, now=NOW + eager_s - 0.01, jitter=0.0)
+    assert not due.ask
+    assert broadcast.due(due.link, ours={}, now=NOW + eager_s, jitter=0.0).ask
+
+
 @pytest.mark.parametrize("looked_at", ["by the next message", "by the timer"])
 def test_a_link_waits_twice_as_long_as_what_it_announced_was_seen_to_be_lacking(looked_at: str) -> None:
     link = hear(met({}, pruned=frozenset([F])), {F: 5}, {}).link
@@ -151,7 +162,7 @@ def test_what_catches_up_and_what_was_asked_for_teach_a_link_little() -> None:
     link = hear(met({}), {F: 1_000}, {}).link  # which this link brings itself, in many requests
     for at in range(1, 11):
         link = broadcast.on_message(link, {F: 1_000}, ours={F: 100 * at}, now=NOW + at, jitter=0.0).link
-    assert link.timer.patience_s <= graft_timer.PATIENCE_MARGIN * graft_timer.LATE_S_MAX
+    assert link.timer.patience_s == graft_timer.GRAFT_S, "a repair elsewhere, or a backlog"
     link = hear(met({}, pruned=frozenset([F])), {F: 1_000}, {}).link
     link = broadcast.due(link, ours={}, now=NOW + graft_timer.GRAFT_S, jitter=0.0).link
     for at in range(1, 11):
