@@ -24,9 +24,16 @@ SeenLinks = dict[str, tuple[bytes | None, Link]]
 """Links by RP as one caller has read or written them last, with their stored form."""
 
 
-def links_read(peer: str, rps: Sequence[str]) -> dict[str, Link]:
-    """Return the links with `peer` of these RPs; new ones where there are none."""
-    return {rp: stored_links.read(data) for rp, data in _raw(peer, rps).items()}
+def links_read(peer: str, rps: Sequence[str], seen: SeenLinks | None = None) -> dict[str, Link]:
+    """Return the links with `peer` of these RPs; new ones where there are none.
+
+    Args:
+        seen: filled, for `links_change`.
+    """
+    read = {rp: (data, stored_links.read(data)) for rp, data in _raw(peer, rps).items()}
+    if seen is not None:
+        seen.update(read)
+    return {rp: link for rp, (_, link) in read.items()}
 
 
 def links_of_peers(rps: Mapping[str, Iterable[str]]) -> dict[str, dict[str, Link]]:

@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from eventing.core.container import per_process
-from eventing.store.client import client, run_script, script_read
+from eventing.store.client import client, run_script, run_script_all, script_read
 from eventing.store.errors import RedisError
 from eventing.store.keys import DELIVERIES_TOLD_KEY, PEERS_TRAFFIC_KEY, nonce_key, peer_key
-from eventing.store.lease import LeaderLease
 from eventing.telemetry import metrics
 from eventing.telemetry.metrics import peer_label
 
@@ -40,6 +39,7 @@ the peer in requests that it acknowledged.
 _FOLDER = Path(__file__).parent / "lua"
 _WAKE = script_read(_FOLDER, "wake")
 _BEGIN = script_read(_FOLDER, "forwarding_lock_acquire")
+_TAKE = script_read(_FOLDER, "forwarding_take")
 _END = script_read(_FOLDER, "forwarding_lock_release")
 _NOTED = (
     "untaken", "dirty", "turn", "ring", "sent", "probe", "failing", "supplied", "paused", "links", "again", "traffic", "contact", "tally",
@@ -47,13 +47,21 @@ _NOTED = (
 )  # fmt: skip
 
 
-def wake_note(peer: str, rps: Iterable[str], sent_s: int, *, anyway: bool) -> bool:
-    """Note that something happened at these RPs. Returns True if a task must be sent, which is noted for `sent_s`.
+def wakes_note(rps: Mapping[str, Iterable[str]], sent_s: int, *, anyway: bool = False) -> list[str]:
+    """Note that something happened at these RPs, by peer, in one round trip. Returns the peers for which a task must be sent, which
+    is noted for `sent_s`.
 
     Args:
         anyway: send a task even if one was sent that has not begun.
     """
-    return bool(run_script(_WAKE, [*_keys(peer, "dirty", "turn", "ring", "sent"), sent_s * 1000, int(anyway), *rps]))
+    wakes = [
+        [*_keys(peer, "dirty", "turn", "ring", "sent"), sent_s * 1000, int(anyway), *some] for peer, some in rps.items()
+    ]
+    answers = run_script_all(_WAKE, wakes)
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
+    return [peer for peer, answer in zip(rps, answers, strict=True) if answer]
 
 
 def is_dirty(peer: str) -> bool:
@@ -61,11 +69,27 @@ def is_dirty(peer: str) -> bool:
     return bool(client().exists(peer_key(peer, "dirty")))
 
 
+class TakenWork(NamedTuple):
+    """What a turn of forwarding takes on.
+
+    Attributes:
+        rps: RPs that were dirty, or at which a timer of the link has expired; each is taken once.
+        timer_at: when the next timer of a link expires, Unix seconds; None: none is set.
+        vectors_since: since when a vector waits for the peer (waiting_vectors.py), Unix seconds; None: none waits.
+        notified: whether a notification was taken with all this: `wait` returns True for later ones only.
+    """
+
+    rps: list[str]
+    timer_at: float | None
+    vectors_since: float | None
+    notified: bool
+
+
 class PeerLock(NamedTuple):
     """The lock of a peer: the right to forward to it, of the task with this token. Each step compares the token.
 
     Args:
-        duration_s: after `acquire` and each `renew` the lock expires.
+        duration_s: after `acquire` and each `take` the lock expires.
     """
 
     peer: str
@@ -77,19 +101,22 @@ class PeerLock(NamedTuple):
         keys = _keys(self.peer, "turn", "sent", "paused")
         return bool(run_script(_BEGIN, [*keys, self.token, self.duration_s * 1000]))
 
-    def renew(self) -> bool:
-        """Renew the lock; False if it was lost meanwhile: the caller must stop."""
-        return bool(LeaderLease(peer_key(self.peer, "turn"), self.token, self.duration_s * 1000).renew())
+    def take(self, now: float, count_max: int) -> TakenWork | None:
+        """Renew the lock, and take what there is to do, at most so many RPs of each kind; None if the lock was lost meanwhile: the
+        caller must stop."""
+        keys = _keys(self.peer, "turn", "dirty", "ring", "again", "waiting")
+        found: Any = run_script(_TAKE, [*keys, self.token, self.duration_s * 1000, int(now * 1000), count_max])
+        if found is None:
+            return None
+        dirty, expired, timer_ms, since, rung = found
+        rps = [rp.decode() for rp in dict.fromkeys([*dirty, *expired])]
+        timer_at = float(timer_ms) / 1000 if timer_ms else None
+        return TakenWork(rps, timer_at, float(since) if since else None, bool(rung))
 
     def release(self, *, whatever: bool = False) -> bool:
         """Release the lock; False if something is dirty (the caller continues then), unless `whatever` is set."""
         keys = _keys(self.peer, "dirty", "turn", "ring")
         return bool(run_script(_END, [*keys, self.token, int(whatever)]))
-
-    def take(self, count_max: int) -> list[str]:
-        """Remove and return dirty RPs, at most so many."""
-        found: Any = client().spop(peer_key(self.peer, "dirty"), count_max)
-        return [rp.decode() for rp in found or ()]
 
     def put_back(self, rps: Collection[str]) -> None:
         """Make RPs dirty again that could not be forwarded."""
@@ -103,7 +130,7 @@ class PeerLock(NamedTuple):
 
 def peer_lock_drop(peer: str) -> None:
     """Release the lock of any owner, at the start of the forwarder, whose killed predecessor may have it.
-    One that lives after all stops at its next `renew`."""
+    One that lives after all stops at its next `take`."""
     _delete(peer, "turn", "ring", "sent", "paused")
 
 

@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 from redis.exceptions import RedisError
 
-from eventing.log import control
+from eventing.log import control, watermarks
 from eventing.peering.wire import messages as wire
 from eventing.replication.forwarding import outbound, sweeping, wakeups
 from eventing.replication.forwarding.outbound import forward
 from eventing.replication.forwarding.sweeping import peers_sweep
 from eventing.replication.ports import forward_start, forwards_waiting
+from eventing.store import waiting_vectors
 from eventing.store.client import client as redis_client
+from eventing.store.peer_state import PeerLock, TakenWork
 from tests.peering.other_domain import OtherDomain
 from tests.replication.answering import FakePeer, delivery, forward_woken, own, publish, shared
 from tests.replication.shared_rp import (
@@ -27,6 +29,13 @@ from tests.replication.shared_rp import (
 from tests.store.redis_process import RedisProcess
 
 pytestmark = pytest.mark.usefixtures("shared_stores")
+
+
+def taken(turn: PeerLock) -> TakenWork:
+    """What the turn takes on; it must still have the lock."""
+    work = turn.take(time.time(), wakeups.RPS_MAX)
+    assert work is not None
+    return work
 
 
 def test_one_request_is_in_flight_per_peer_however_many_tasks_there_are(
@@ -39,7 +48,7 @@ def test_one_request_is_in_flight_per_peer_however_many_tasks_there_are(
     forward("b.test")
     assert peer.requests == []
     assert not turn.release(), "what was noted meanwhile keeps the turn"
-    assert turn.take(wakeups.RPS_MAX) == [rp]
+    assert taken(turn).rps == [rp]
     turn.put_back([rp])
     assert turn.release(whatever=True)
     forward("b.test")
@@ -55,15 +64,36 @@ def test_a_wake_up_during_a_turn_rings_its_task_and_sends_none(b: OtherDomain) -
     assert sent == ["b.test"], "one task until it begins"
     turn = wakeups.peer_lock_acquire("b.test")
     assert turn is not None
-    assert sorted(turn.take(wakeups.RPS_MAX)) == ["x", "y"]
+    assert sorted(taken(turn).rps) == ["x", "y"]
     threading.Timer(0.05, wakeups.wake, ("b.test", ["z"])).start()
     began = time.monotonic()
     assert turn.wait(60.0)
     assert time.monotonic() - began < 30.0
-    assert turn.take(wakeups.RPS_MAX) == ["z"]
+    assert taken(turn).rps == ["z"]
     assert turn.release()
     wakeups.wake("b.test", ["z"])
     assert sent == ["b.test", "b.test"]
+
+
+def test_a_notification_is_taken_with_what_it_tells_of(b: OtherDomain) -> None:
+    turn = wakeups.peer_lock_acquire("b.test")
+    assert turn is not None
+    assert not taken(turn).notified
+    wakeups.wake_all({"b.test": ["x", "y"], "c.test": ["x"]})
+    work = taken(turn)
+    assert (sorted(work.rps), work.notified) == (["x", "y"], True)
+    assert not turn.wait(0.01), "it would only find that nothing is left"
+    now = time.time()
+    watermarks.check_again("b.test", ["due"], now - 1)
+    watermarks.check_again("b.test", ["later"], now + 50)
+    waiting_vectors.vectors_note({"b.test": ["lazy"]}, now - 3)
+    work = taken(turn)
+    assert (work.rps, work.notified) == (["due"], False)
+    assert work.timer_at == pytest.approx(now + 50, abs=0.01)
+    assert work.vectors_since == pytest.approx(now - 3)
+    assert taken(turn).rps == [], "each is taken once"
+    wakeups.wake("b.test", ["z"])
+    assert not turn.release()
 
 
 def oldest() -> float | None:
@@ -106,9 +136,9 @@ def test_a_task_that_died_loses_its_turn_and_the_sweep_finds_what_it_had_taken(p
     wakeups.wake("b.test", [rp])
     dead = wakeups.peer_lock_acquire("b.test")
     assert dead is not None
-    dead.take(wakeups.RPS_MAX)
+    taken(dead)
     redis_client().delete("herald:peer:{b.test}:turn")  # as when TURN_S is over
-    assert not dead.renew()
+    assert dead.take(time.time(), wakeups.RPS_MAX) is None
     peers_sweep()
     forward("b.test")
     assert peer.vectors[rp] == {own(rp): 3}

@@ -52,7 +52,7 @@ from eventing.peering.services.partners import partner_contacted
 from eventing.peering.wire import messages as wire
 from eventing.peering.wire.endpoints import Sender
 from eventing.replication.forwarding import flapping, fork_detection, holding, wakeups
-from eventing.replication.forwarding.new_events import events_forward
+from eventing.replication.forwarding.new_events import events_forward, held
 from eventing.replication.forwarding.run_validation import RunValidator, ValidatedRun, low_water_marks_true
 from eventing.replication.selectors.forwarding import Participation, participations, participations_forget
 from eventing.replication.services.conduct import supplies_note
@@ -123,9 +123,9 @@ def exchange(sender: Sender, body: bytes) -> bytes:
         len(part.low_water_marks) for part in request.parts
     )  # each may cost the verification of a signature, as a run does
     _within(peer, rates.events, events, "events")
-    _contact(peer, rates)
     _statements(peer, _limited(peer, request) if isinstance(peer, Acquaintance) else request)
     parts = _Exchange(peer, request).answered()
+    _contact(peer, rates)
     now = time.monotonic()
     pause_s = max(rates.events.wait_s(events, now) if events else 0.0, rates.bytes.wait_s(len(body), now))
     return wire.encode(wire.ExchangeAnswer(wire.VERSION, parts, min(pause_s, 60.0)))
@@ -289,10 +289,11 @@ class _Exchange:
         good = [rp for rp, part in self._parts.items() if not part.error]
         for rp in good:
             self._account(rp, self._parts[rp])
-        self._count()
-        self._note_use(good)
+        self._forward(good)
         outcomes = self._update_links(good)
         self._wake(good, outcomes)
+        self._count()
+        self._note_use(good)
         self._show_newest(outcomes)
         answers = [self._answer(rp, part, outcomes.get(rp)) for rp, part in self._parts.items()]
         fork_detection.heads_add(answers, {rp: part.head for rp, part in self._parts.items() if part.head is not None})
@@ -505,10 +506,23 @@ class _Exchange:
         flapping.grafts_judge(self._peer.name, {rp: self._parts[rp].stated.graft for rp in rps})
         return outcomes
 
-    def _wake(self, rps: Sequence[str], outcomes: dict[str, MessageOutcome]) -> None:
-        """Have the new runs forwarded over the other links, and wake the peer's for what it lacks."""
-        now = time.time()
+    def _forward(self, rps: Sequence[str]) -> None:
+        """Have the new runs forwarded over the other links: before anything that they need not wait for."""
         onward: dict[str, list[str]] = {}
+        ours: dict[str, Vector] = {}
+        for rp in rps:
+            part = self._parts[rp]
+            if part.received.new and part.head is not None:
+                ours[rp] = held(part.head._replace(foreign=part.ours))
+                for other in part.who.links:
+                    if other != self._peer.name:
+                        onward.setdefault(other, []).append(rp)
+        if onward:
+            events_forward(onward, ours)
+
+    def _wake(self, rps: Sequence[str], outcomes: dict[str, MessageOutcome]) -> None:
+        """Wake forwarding to the peer for what it lacks."""
+        now = time.time()
         lacking: list[str] = []
         announced: list[str] = []
         for rp in rps:
@@ -520,14 +534,8 @@ class _Exchange:
                     lacking.append(rp)
                 elif plan is LinkPlan.VECTOR:
                     announced.append(rp)
-            if part.received.new:
-                for other in part.who.links:
-                    if other != self._peer.name:
-                        onward.setdefault(other, []).append(rp)
         if any(self._parts[rp].received.new for rp in rps):
             peer_state.supplied_set(self._peer.name)
-        if onward:
-            events_forward(onward)
         if announced:
             vectors_note({self._peer.name: announced}, now)
         if lacking:

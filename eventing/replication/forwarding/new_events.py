@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from eventing.conf import config
 from eventing.core.events import vectors
 from eventing.core.events.feeds import Feed
+from eventing.core.events.vectors import Vector
 from eventing.log import federated, watermarks
 from eventing.log.appender import Destination
 from eventing.log.federated import LogHead
@@ -31,26 +32,31 @@ GATHER_S = 0.005  # after a notification, so that a busy gateway reports many ev
 log = logging.getLogger(__name__)
 
 
-def events_forward(noted: Mapping[str, Iterable[str]]) -> None:
-    """Have new events forwarded: `noted` are the RPs that have some, by linked peer. Raises redis.RedisError."""
+def events_forward(noted: Mapping[str, Iterable[str]], ours: Mapping[str, Vector] | None = None) -> None:
+    """Have new events forwarded: `noted` are the RPs that have some, by linked peer. Raises redis.RedisError.
+
+    Args:
+        ours: the vectors of these RPs with the new events, as of `held`; None: they are read.
+    """
     now = time.time()
     links = watermarks.links_of_peers(noted)
-    rps = list(dict.fromkeys(rp for some in links.values() for rp in some))
-    ours = {rp: held(head) for rp, head in zip(rps, federated.heads(rps), strict=True) if head is not None}
-    urgent = waiting_vectors.vectors_urgent()
-    waiting: dict[str, list[str]] = {}
+    if ours is None:
+        rps = list(dict.fromkeys(rp for some in links.values() for rp in some))
+        ours = {rp: held(head) for rp, head in zip(rps, federated.heads(rps), strict=True) if head is not None}
+    waking: dict[str, list[str]] = {}
+    announced: dict[str, list[str]] = {}
     for peer, some in links.items():
-        woken: list[str] = []
         for rp, link in some.items():
             plan = link_planning.plan(link, ours[rp], now=now) if rp in ours else LinkPlan.NOTHING
-            if plan is LinkPlan.VECTOR and not urgent and not link_planning.asks(link, now=now):
-                waiting.setdefault(peer, []).append(rp)
+            if plan is LinkPlan.VECTOR and not link_planning.asks(link, now=now):
+                announced.setdefault(peer, []).append(rp)
             elif plan is not LinkPlan.NOTHING:
-                woken.append(rp)
-        if woken:
-            wakeups.wake(peer, woken)
-    if waiting:
-        waiting_vectors.vectors_note(waiting, now)
+                waking.setdefault(peer, []).append(rp)
+    wakeups.wake_all(waking)
+    if announced and waiting_vectors.vectors_urgent():
+        wakeups.wake_all(announced)
+    elif announced:
+        waiting_vectors.vectors_note(announced, now)
 
 
 def vectors_still_wait(peer: str, rps: Mapping[str, float]) -> bool:

@@ -60,15 +60,18 @@ from eventing.store.peer_state import PeerLock
 from eventing.store.waiting_vectors import vectors_note, vectors_take, vectors_urgent_set, vectors_waiting
 
 EXCHANGE = "/federation/v1/exchange"
-# Short, so that a stop never waits long.
-TURN_S_MAX = 20.0  # bound: seconds of a forwarding task; the next task continues
+# Less than a task may take (workers/schedule.py). A stop does not wait for it.
+TURN_S_MAX = 40.0  # bound: seconds of a forwarding task; the next task continues
 CALL_S = 10.0  # bound: seconds of a request to a peer; `unreachable`
 SPACING_GROWTH = 2.0  # times the duration of the last request, if that is longer: relieves a busy machine
 SPACING_S_MAX = 0.25
 SPACING_S = (
     0.05  # between the beginnings of two requests that are not full: 20 a second suffice for any number of events
 )
-LINGER_S = 2.0  # a turn waits this long for more before it ends: waking it is cheaper than a new task
+# A turn waits this long for more before it ends. Waking it costs a third of a new task's processor time; a link of a tree that carries
+# events of several origins is idle for some seconds in between.
+LINGER_S = 10.0
+TIMER_S = 2.0  # a turn that sent nothing waits this long for the timer of a link
 SOON_S = 2.0  # a retry due within this time is waited for in the turn
 PAUSE_S_MAX = 1.0  # bound: seconds of a pause that a peer asks for and a task waits; a longer pause ends the task
 OTHERS_S = 1.0  # bound: seconds of a task while other peers wait for a thread; the task is enqueued behind them
@@ -122,25 +125,31 @@ class _Forwarding:
         self._took: bool | None = (
             None  # whether the peer acknowledged any of the last events sent; None: nothing was sent yet
         )
+        self._ends_at = 0.0  # time at which another task is to continue
         self._check_at = 0.0  # time of the next check for waiting peers
         self._proofs_sent = False  # whether the last request had all proofs that the peer lacks
 
     def run(self) -> bool:
         """Run the turn; see `forward`."""
         began = time.monotonic()
+        self._ends_at = began + TURN_S_MAX
         self._check_at = began + OTHERS_S
         if not self._may_try():
             self._lock.release(whatever=True)
             return False
         while True:
-            if time.monotonic() - began > TURN_S_MAX or wakeups.stopping() or not self._lock.renew():
+            over = time.monotonic() > self._ends_at or wakeups.stopping()
+            if not over and self._others_wait():
+                return self._yield()
+            now = time.time()
+            taken = None if over else self._lock.take(now, wakeups.RPS_MAX)
+            if taken is None:
                 self._give_back()
                 return True
-            if self._others_wait():
-                return self._yield()
-            self._todo |= dict.fromkeys(self._lock.take(wakeups.RPS_MAX))
-            self._todo |= dict.fromkeys(watermarks.links_due(self._peer.name, time.time(), wakeups.RPS_MAX))
-            self._take_vectors(time.time())
+            self._todo |= dict.fromkeys(taken.rps)
+            self._take_vectors(taken.vectors_since, now)
+            if taken.notified:
+                self._proofs_sent = False  # there may be others
             if self._ahead is not None or self._todo or self._lazy:
                 pause_s = self._pause_s()
                 if pause_s > 0:
@@ -158,7 +167,7 @@ class _Forwarding:
             elif not self._proofs_sent and fork_detection.proofs_due(self._peer):
                 if not self._send(BuiltRequest(wire.ExchangeRequest(wire.VERSION), {})):
                     return False
-            elif not self._wait() and self._lock.release():
+            elif not self._wait(taken.timer_at) and self._lock.release():
                 return False
 
     def _may_try(self) -> bool:
@@ -190,9 +199,8 @@ class _Forwarding:
         self._waiting.waits(self._peer.name, at)
         return max(0.0, self._waiting.due_at(self._peer.name, at) - at)
 
-    def _take_vectors(self, now: float) -> None:
-        """Take over the vectors that gateways noted for the peer, if they are due, or may go with something else."""
-        since = vectors_waiting([self._peer.name]).get(self._peer.name)
+    def _take_vectors(self, since: float | None, now: float) -> None:
+        """Take over the vectors that gateways noted for the peer, the first at `since`, if they are due, or may go with something else."""
         if since is None or now < (
             since + announcements.RIDE_S if self._todo else self._waiting.due_after(self._peer.name, since, now)
         ):
@@ -209,24 +217,23 @@ class _Forwarding:
             self._lazy.clear()
         self._waiting.over(self._peer.name)
 
-    def _wait(self) -> bool:
-        """Wait for a wake-up or an expired timer of a link; return whether there may be something to send.
+    def _wait(self, due: float | None) -> bool:
+        """Wait for a wake-up or an expired timer of a link, the next one at `due`; return whether there may be something to send.
 
-        A turn that sent no events waits for a timer only: few follow where a link is lazy.
+        A turn that sent nothing waits for a timer only.
         """
         self._proofs_sent = False
-        due = watermarks.next_due([self._peer.name]).get(self._peer.name)
         left_s = LINGER_S if due is None else min(LINGER_S, max(0.0, due - time.time()))
-        if self._took is None and left_s >= LINGER_S:
+        if not self._request_at and left_s > TIMER_S:
             return self._lock.wait(0.0)  # a notification that is not taken would keep the turn from ending
-        until = time.monotonic() + left_s
+        until = min(time.monotonic() + left_s, self._ends_at)
         while True:
             left_s = until - time.monotonic()
             if self._lock.wait(min(left_s, OTHERS_S)):
                 return True
             if left_s <= OTHERS_S:
                 return due is not None and due <= time.time() + 0.01
-            if self._others_wait():
+            if wakeups.stopping() or self._others_wait():
                 return False
 
     def _others_wait(self) -> bool:
@@ -318,7 +325,7 @@ class _Forwarding:
         peer_state.traffic_sent_count(
             self._peer.name, sum(len(run.events) for part in request.parts for run in part.runs)
         )
-        applied = answer_apply(self._peer.name, answer, sent)
+        applied = answer_apply(self._peer.name, answer, sent, built.seen)
         self._tally(applied.covered, time.monotonic() - self._request_at)
         self._note_taken(applied.took)
         self._check_ahead(sent, applied.links)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from eventing.core.events import vectors
 from eventing.log import federated, watermarks
+from eventing.log.watermarks import SeenLinks
 from eventing.overlay import broadcast, link_planning
 from eventing.overlay.link_planning import LinkPlan
 from eventing.overlay.link_state import Link
@@ -45,8 +46,10 @@ class AppliedAnswer(NamedTuple):
     covered: bool | None
 
 
-def answer_apply(peer: str, answer: wire.ExchangeAnswer, sent: Mapping[str, SentPart]) -> AppliedAnswer:
-    """Apply the peer's answer to a request with this content."""
+def answer_apply(
+    peer: str, answer: wire.ExchangeAnswer, sent: Mapping[str, SentPart], seen: SeenLinks
+) -> AppliedAnswer:
+    """Apply the peer's answer to a request with this content, whose links need not be read where they were `seen`."""
     stated = {part.rp: part for part in answer.parts if part.rp in sent}
     unbelieved, asked = _check_claims(peer, stated, sent)
     now = time.time()
@@ -75,7 +78,7 @@ def answer_apply(peer: str, answer: wire.ExchangeAnswer, sent: Mapping[str, Sent
             else broadcast.asked_at_once(acknowledged, claim.feed_key, claim.last, now=now)
         )
 
-    changed = watermarks.links_change(peer, list(stated), change)
+    changed = watermarks.links_change(peer, list(stated), change, seen)
     runs_acknowledged(peer, {rp: _of(part.have, sent[rp].last) for rp, part in stated.items() if sent[rp].last})
     flapping.grafts_judge(peer, {rp: part.graft for rp, part in stated.items()})
     flapping.prunes_note(peer, {rp: sent[rp].ours.keys() & part.prune for rp, part in stated.items() if part.prune})

@@ -28,6 +28,7 @@ from eventing.core.signing import Signed
 from eventing.log import federated, gaps, watermarks
 from eventing.log.federated import LogHead, StoredRun
 from eventing.log.federated_bulk import WantedRuns, runs_after_all
+from eventing.log.watermarks import SeenLinks
 from eventing.overlay import broadcast, graft_timer, link_planning
 from eventing.overlay import exchange as rules
 from eventing.overlay.link_planning import LinkPlan
@@ -92,10 +93,15 @@ class SentPart:
 
 @dataclass(slots=True)
 class BuiltRequest:
-    """A request, and its content by RP."""
+    """A request, and its content by RP.
+
+    Attributes:
+        seen: the links as they were read for it, unless another request was in flight, whose answer changes them.
+    """
 
     request: wire.ExchangeRequest
     sent: dict[str, SentPart]
+    seen: SeenLinks = field(default_factory=dict)
 
 
 NOTHING_SENT: Mapping[str, SentPart] = {}
@@ -121,9 +127,10 @@ def request_build(
     sealed = seals_next(met)
     others = [rp for rp in shared if rp not in sealed.heads]
     heads = {**sealed.heads, **dict(zip(others, federated.heads(others), strict=True))}
-    before = watermarks.links_read(peer, shared)  # after the log: overlay/broadcast.py states why
+    seen: SeenLinks = {}
+    before = watermarks.links_read(peer, shared, seen)  # after the log: overlay/broadcast.py states why
     sent = {rp: SentPart(head, vector_of(me, head), before[rp]) for rp, head in heads.items() if head is not None}
-    _check_timers(peer, sent)
+    _check_timers(peer, sent, seen)
     for rp in sent.keys() & flying.keys():
         sent[rp].before = link_planning.assumed(sent[rp].before, flying[rp].before, flying[rp].last)
     now = time.time()
@@ -161,10 +168,10 @@ def request_build(
         _add_statements(peer, request, parts, sent, pending)
     request.parts = list(parts.values())
     fork_detection.heads_add(request.parts, {rp: one.head for rp, one in sent.items()})
-    return BuiltRequest(request, sent), later, list(lazy)
+    return BuiltRequest(request, sent, {} if flying else seen), later, list(lazy)
 
 
-def _check_timers(peer: str, sent: dict[str, SentPart]) -> None:
+def _check_timers(peer: str, sent: dict[str, SentPart], seen: SeenLinks) -> None:
     now, asked = time.time(), asked_feeds()
     futile: dict[str, int] = {}
     withheld: dict[str, Deed | None] = {}
@@ -182,7 +189,7 @@ def _check_timers(peer: str, sent: dict[str, SentPart]) -> None:
             futile[rp] = due.link.timer.asked
         return due.link
 
-    for rp, link in watermarks.links_change(peer, timed, change).items():
+    for rp, link in watermarks.links_change(peer, timed, change, seen).items():
         sent[rp].before = link
     for rp, deed in withheld.items():
         if deed is not None:

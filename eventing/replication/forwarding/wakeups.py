@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from eventing.core.container import per_process
 from eventing.replication.ports import forward_start, forwards_waiting
@@ -26,7 +26,7 @@ from eventing.store import peer_state
 from eventing.store.errors import RedisError
 from eventing.store.peer_state import PeerLock
 
-# Longer than a request to a peer; renewed before each request.
+# Longer than a request to a peer; renewed before each request and while a turn waits.
 LOCK_S = 30  # bound: seconds that a peer lock is valid; the lock of a dead task expires
 SENT_S = 20  # a task that has not begun by then counts as lost, and the next wake-up sends another
 RPS_MAX = 1000  # RPs of one request (wire.py)
@@ -57,8 +57,14 @@ def wake(peer: str, rps: Iterable[str] = (), *, anyway: bool = False) -> None:
     Args:
         anyway: send a task even if one was sent that has not begun: it may be lost, or delayed (store/peer_state.py: `hold_off`).
     """
-    if peer_state.wake_note(peer, rps, SENT_S, anyway=anyway) and forward_start.provider is not None:
-        forward_start(peer)
+    wake_all({peer: rps}, anyway=anyway)
+
+
+def wake_all(rps: Mapping[str, Iterable[str]], *, anyway: bool = False) -> None:
+    """Wake forwarding to several peers as `wake` does, each for its RPs."""
+    for peer in peer_state.wakes_note(rps, SENT_S, anyway=anyway):
+        if forward_start.provider is not None:
+            forward_start(peer)
 
 
 def probe(peer: str) -> None:
