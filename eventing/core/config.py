@@ -141,7 +141,7 @@ class Config:
         16,
         "threads",
         "Peers to which events are forwarded at the same time. One that does not answer occupies a thread for some seconds, and one that was sent "
-        "an event for up to two more: with fewer threads than such peers, the others wait up to a second.",
+        "something for up to ten more, unless others wait: with fewer threads than such peers, a new task is begun for most events.",
         low=1,
         high=256,
     )

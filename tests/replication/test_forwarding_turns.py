@@ -202,20 +202,26 @@ def test_a_peer_that_nobody_waits_for_keeps_its_turn(peer: FakePeer, monkeypatch
     assert peer.vectors[rp] == {own(rp): head(rp).own}
 
 
+@pytest.mark.parametrize(("threads", "lingers"), [(1, False), (2, True)])
 def test_a_peer_with_nothing_to_do_lingers_for_no_longer_than_others_wait(
-    peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
+    threads: int,
+    lingers: bool,
+    peer: FakePeer,
+    b: OtherDomain,
+    monkeypatch: pytest.MonkeyPatch,
+    configure: Callable[..., None],
 ) -> None:
-    monkeypatch.setattr(outbound, "OTHERS_S", 0.1)
-    monkeypatch.setattr(outbound, "LINGER_S", 60.0)
+    configure(forwarders=threads)
+    monkeypatch.setattr(outbound, "CROWDED_S", 0.1)
+    monkeypatch.setattr(outbound, "OTHERS_S", 60.0)  # a busy turn would go on
+    monkeypatch.setattr(outbound, "LINGER_S", 3.0 if lingers else 60.0)
     rp = shared(b, 1)
     wakeups.wake("b.test", [rp])
     forwards_waiting.connect(lambda: 1)
     began = time.monotonic()
     forward("b.test")
-    assert time.monotonic() - began < 30.0
-    forwards_waiting.connect(None)
-    monkeypatch.setattr(outbound, "LINGER_S", 0.01)
-    forward("b.test")
+    took_s = time.monotonic() - began
+    assert took_s >= 2.0 if lingers else took_s < 30.0, "with a free thread nobody waits for this one"
     assert peer.vectors[rp] == {own(rp): 1}
 
 

@@ -18,12 +18,15 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from threading import Lock
 
 from django.utils import timezone
 
 from eventing.conf import config
+from eventing.core.container import per_process
 from eventing.log import watermarks
 from eventing.overlay import announcements, link_planning
 from eventing.overlay.link_state import Link
@@ -75,6 +78,7 @@ TIMER_S = 2.0  # a turn that sent nothing waits this long for the timer of a lin
 SOON_S = 2.0  # a retry due within this time is waited for in the turn
 PAUSE_S_MAX = 1.0  # bound: seconds of a pause that a peer asks for and a task waits; a longer pause ends the task
 OTHERS_S = 1.0  # bound: seconds of a task while other peers wait for a thread; the task is enqueued behind them
+CROWDED_S = 0.2  # where all threads have turns: time between two looks of one that lingers for peers that wait
 STOPPED_S = 60.0  # bound: seconds that publishes enqueue no task for a stopped delivery; the delivery is tried again
 RPS_MIN = 16  # least RPs considered for a request, however few fitted into the last ones
 log = logging.getLogger(__name__)
@@ -95,10 +99,37 @@ def forward(peer: str) -> bool:
     if lock is None:
         return False
     try:
-        return _Forwarding(row, lock).run()
+        with _turns().one():
+            return _Forwarding(row, lock).run()
     except BaseException:
         wakeups.peer_lock_abandon(lock)
         raise
+
+
+class _Turns:
+    """The turns of this process."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._count = 0
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Count one more during the block."""
+        with self._lock:
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._count -= 1
+
+    def crowded(self) -> bool:
+        """Return whether all threads that forward have turns: only then others may wait for one."""
+        return self._count >= config().forwarders
+
+
+_turns = per_process(_Turns)
 
 
 class _Forwarding:
@@ -228,12 +259,14 @@ class _Forwarding:
             return self._lock.wait(0.0)  # a notification that is not taken would keep the turn from ending
         until = min(time.monotonic() + left_s, self._ends_at)
         while True:
+            crowded = _turns().crowded()
+            look_s = CROWDED_S if crowded else OTHERS_S
             left_s = until - time.monotonic()
-            if self._lock.wait(min(left_s, OTHERS_S)):
+            if self._lock.wait(min(left_s, look_s)):
                 return True
-            if left_s <= OTHERS_S:
+            if left_s <= look_s:
                 return due is not None and due <= time.time() + 0.01
-            if wakeups.stopping() or self._others_wait():
+            if wakeups.stopping() or (crowded and wakeups.others_wait()):
                 return False
 
     def _others_wait(self) -> bool:
