@@ -14,17 +14,22 @@ from django.db import close_old_connections
 
 from workers.schedule import PERIODS_S
 
-POLL_S = 0.5  # seconds between two checks whether to stop
+POLL_S = 5.0  # seconds between two checks whether to stop; the threads end with the process anyway
 logger = logging.getLogger(__name__)
 
 
-def repeat(app: Celery, names: Sequence[str], stopping: Callable[[], bool]) -> list[threading.Thread]:
+def repeat(
+    app: Celery, names: Sequence[str], stopping: Callable[[], bool], ran: Callable[[], None] = lambda: None
+) -> list[threading.Thread]:
     """Start the tasks of these names, each repeated a period after its last begin, until `stopping()`.
 
     A process that ends does not wait for them: like all tasks they may be cut short anywhere.
+
+    Args:
+        ran: called after each run, whatever came of it, on the thread of its task.
     """
     threads = [
-        threading.Thread(target=_repeat, args=(app, name, PERIODS_S[name], stopping), name=name, daemon=True)
+        threading.Thread(target=_repeat, args=(app, name, PERIODS_S[name], stopping, ran), name=name, daemon=True)
         for name in names
     ]
     for thread in threads:
@@ -32,7 +37,7 @@ def repeat(app: Celery, names: Sequence[str], stopping: Callable[[], bool]) -> l
     return threads
 
 
-def _repeat(app: Celery, name: str, period_s: float, stopping: Callable[[], bool]) -> None:
+def _repeat(app: Celery, name: str, period_s: float, stopping: Callable[[], bool], ran: Callable[[], None]) -> None:
     while not stopping():
         next_at = time.monotonic() + period_s
         try:
@@ -41,5 +46,6 @@ def _repeat(app: Celery, name: str, period_s: float, stopping: Callable[[], bool
             logger.exception("%s could not be run; next attempt in %g s", name, period_s)
         finally:
             close_old_connections()
+            ran()
         while (left_s := next_at - time.monotonic()) > 0 and not stopping():
             time.sleep(min(left_s, POLL_S))
