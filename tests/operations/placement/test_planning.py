@@ -18,6 +18,7 @@ from eventing.operations.models import Alarm
 from eventing.operations.placement.models import PlacedReplicaRow, PlacementDecision, PlannerRecord
 from eventing.operations.placement.rules.decisions import ABANDON_S, CLAIM_S, GRAPH, OPEN, STATES
 from eventing.operations.placement.rules.freshness import BEHIND_S
+from eventing.operations.placement.selectors.bounds import bounds_all
 from eventing.operations.placement.selectors.observation import domains_observed, observation
 from eventing.operations.placement.selectors.own_state import own_state
 from eventing.operations.placement.services.bounds import placement_bound
@@ -149,7 +150,7 @@ def test_a_clock_that_is_set_back_leaves_readers_where_they_moved(
     placement_carry_out()
     turns.plan()
     turns.now -= timedelta(hours=5)
-    (held,) = [one for one in observation(own_state(), {}, turns.now).rps[0].replicas if one.counts]
+    (held,) = [one for one in observation(own_state(), {}, turns.now, bounds_all()).rps[0].replicas if one.counts]
     assert (held.spread, held.failing) == (1.0, False)
 
 
