@@ -13,6 +13,7 @@ from celery import Celery
 from django.db import close_old_connections
 
 from workers.schedule import PERIODS_S
+from workers.task_runs import task_run
 
 POLL_S = 5.0  # seconds between two checks whether to stop; the threads end with the process anyway
 logger = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ def _repeat(app: Celery, name: str, period_s: float, stopping: Callable[[], bool
     while not stopping():
         next_at = time.monotonic() + period_s
         try:
-            app.tasks[name].apply()  # Celery logs and counts failures of the task
+            task_run(app.tasks[name])
         except Exception:
             logger.exception("%s could not be run; next attempt in %g s", name, period_s)
         finally:
