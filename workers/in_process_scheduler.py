@@ -42,11 +42,11 @@ def _repeat(app: Celery, name: str, period_s: float, stopping: Callable[[], bool
     while not stopping():
         next_at = time.monotonic() + period_s
         try:
-            task_run(app.tasks[name])
+            task_run(app.tasks[name])  # failures of the task are logged there
+            ran()
         except Exception:
             logger.exception("%s could not be run; next attempt in %g s", name, period_s)
         finally:
             close_old_connections()
-            ran()
         while (left_s := next_at - time.monotonic()) > 0 and not stopping():
             time.sleep(min(left_s, POLL_S))
