@@ -28,7 +28,9 @@ logger = logging.getLogger(__name__)
 
 
 def run_of_task() -> Run | None:
-    """Return the run that the present task's message states; None for a task that was started by hand."""
+    """Return the run that the present task's message states; None for a task without one (task_runs.py), or started by hand."""
+    if not current_task:
+        return None
     fence = (current_task.request.headers or {}).get(FENCE_HEADER)
     return None if fence is None else Run(str(current_task.name), int(fence))
 

@@ -13,18 +13,24 @@ from celery import Celery
 from django.db import close_old_connections
 
 from workers.schedule import PERIODS_S
+from workers.task_runs import task_run
 
-POLL_S = 0.5  # seconds between two checks whether to stop
+POLL_S = 5.0  # seconds between two checks whether to stop; the threads end with the process anyway
 logger = logging.getLogger(__name__)
 
 
-def repeat(app: Celery, names: Sequence[str], stopping: Callable[[], bool]) -> list[threading.Thread]:
+def repeat(
+    app: Celery, names: Sequence[str], stopping: Callable[[], bool], ran: Callable[[], None] = lambda: None
+) -> list[threading.Thread]:
     """Start the tasks of these names, each repeated a period after its last begin, until `stopping()`.
 
     A process that ends does not wait for them: like all tasks they may be cut short anywhere.
+
+    Args:
+        ran: called after each run, whatever came of it, on the thread of its task.
     """
     threads = [
-        threading.Thread(target=_repeat, args=(app, name, PERIODS_S[name], stopping), name=name, daemon=True)
+        threading.Thread(target=_repeat, args=(app, name, PERIODS_S[name], stopping, ran), name=name, daemon=True)
         for name in names
     ]
     for thread in threads:
@@ -32,11 +38,12 @@ def repeat(app: Celery, names: Sequence[str], stopping: Callable[[], bool]) -> l
     return threads
 
 
-def _repeat(app: Celery, name: str, period_s: float, stopping: Callable[[], bool]) -> None:
+def _repeat(app: Celery, name: str, period_s: float, stopping: Callable[[], bool], ran: Callable[[], None]) -> None:
     while not stopping():
         next_at = time.monotonic() + period_s
         try:
-            app.tasks[name].apply()  # Celery logs and counts failures of the task
+            task_run(app.tasks[name])  # failures of the task are logged there
+            ran()
         except Exception:
             logger.exception("%s could not be run; next attempt in %g s", name, period_s)
         finally:

@@ -21,6 +21,7 @@ from eventing.operations.selectors.idleness import domain_is_alone, lease_due_at
 from eventing.sql.changes import SqlChanges
 from workers.quiet_schedule import QuietSchedule
 from workers.schedule import PERIODS_S
+from workers.task_runs import task_run
 
 LOOK_S = 1.0
 """Seconds between two looks whether SQL changed, and whether the process ends."""
@@ -85,7 +86,7 @@ class QuietScheduler:
     def _run_task(self, name: str, last: bool) -> None:
         began = time.monotonic()
         try:
-            self._app.tasks[name].apply()  # Celery logs and counts failures of the task
+            task_run(self._app.tasks[name])
         except Exception:
             logger.exception("%s could not be run; it is when it is due again", name)
         finally:

@@ -9,7 +9,7 @@ harmless then: events are recognised by (source, id) within the deduplication wi
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
@@ -162,7 +162,7 @@ def outbox_relay(*, now: datetime | None = None) -> int:
     late = [entry for entry in refused if entry.created_at < now - timedelta(seconds=GIVE_UP_AFTER_S)]
     for entry in late:
         logger.error("outbox: gave up %s for %s, refused since %s", entry.kind, entry.rp, entry.created_at)
-    OutboxEntry.objects.filter(id__in=[entry.pk for entry in late]).delete()
+    _remove([entry.pk for entry in late])
     return len(entries) - len(refused)
 
 
@@ -217,5 +217,6 @@ def _do(group: Sequence[OutboxEntry]) -> None:
             control.subscription_forget(entry.rp, entry.content["subscription"])
 
 
-def _remove(ids: Iterable[int]) -> None:
-    OutboxEntry.objects.filter(id__in=list(ids)).delete()
+def _remove(ids: Sequence[int]) -> None:
+    if ids:  # Django begins a transaction to delete nothing
+        OutboxEntry.objects.filter(id__in=ids).delete()

@@ -154,15 +154,15 @@ def _start_periodic_work(**_: Any) -> None:
     from workers.periodic import periodic_start  # models: after Django is set up
 
     schedule = Presence("beat")
-    scheduler = periodic_start(
+    looks = periodic_start(
         app,
         has_workers=config().workers > 0,
         waiting=lambda: waiting(app.conf.task_default_queue),
         stopping=wakeups.stopping,
         looked=schedule.sign,
     )
-    looks = WorkWatch(lambda: Progress(scheduler.looks, False), lambda: 1, busy_s=0.0)
-    prove_in_background(_watch(FORWARD_QUEUE).goes_on, looks.goes_on)
+    schedules = WorkWatch(lambda: Progress(looks(), False), lambda: 1, busy_s=0.0)
+    prove_in_background(_watch(FORWARD_QUEUE).goes_on, schedules.goes_on)
 
 
 def _prove_work(**_: Any) -> None:

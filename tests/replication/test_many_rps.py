@@ -7,7 +7,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from eventing.peering.services.deliveries import delivery_failed, delivery_succeeded
+from eventing.outbox.models import OutboxEntry
+from eventing.peering.rules.deliveries import Failure
+from eventing.peering.selectors.deliveries import deliveries_held
+from eventing.peering.services.deliveries import backlog_noted, delivery_failed, delivery_succeeded
 from eventing.replication.forwarding import sweeping
 from eventing.replication.joining import link_offers
 from eventing.replication.joining.link_offers import ALL_S, links_offer_due
@@ -126,3 +129,29 @@ def test_everything_is_compared_at_once_while_delivery_fails(pages: list[str], m
     assert sweeping._behind("b.test", whole=True)[0] == pages
     delivery_succeeded(peer="b.test")
     assert compared() == set(pages[:2])
+
+
+def reported() -> int:
+    """Return how many events about deliveries wait for the commit, which a test has not."""
+    return OutboxEntry.objects.filter(content__type__endswith="peer.delivery").count()
+
+
+def test_a_sweep_reports_a_delivery_that_changed_and_then_nothing(b: OtherDomain) -> None:
+    shared(b)
+    sweeping.peers_sweep()
+    before = reported()
+    delivery_failed(peer="b.test", failure=Failure.REFUSED, detail="It does not know us.", jitter=0.5)
+    sweeping.peers_sweep()
+    assert reported() == before + 1
+    sweeping.peers_sweep()
+    assert reported() == before + 1
+
+
+def test_a_backlog_is_written_only_where_it_differs_from_the_rows_just_read(b: OtherDomain) -> None:
+    now = timezone.now()
+    for backlog, writes in ((0, False), (3, True), (3, False), (4, True), (0, True), (0, False)):
+        at = now if backlog else None
+        held = deliveries_held()
+        assert backlog_noted(peer="b.test", backlog=backlog, oldest_at=at, now=now, held=held) is writes
+        row = deliveries_held().get("b.test")
+        assert (0 if row is None else row.backlog) == backlog

@@ -9,13 +9,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import ClassVar, cast
 
 import pytest
-from celery import Celery
 from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
@@ -29,6 +25,7 @@ from eventing.rest.idempotency_model import IdempotencyRecord
 from eventing.rps.models import RendezvousPoint
 from portal.celery import app, broker_in_use
 from tests.planes import types_at
+from tests.workers.made_tasks import tasks_made
 from workers import in_process_scheduler, tasks
 from workers.schedule import (
     FORWARD,
@@ -64,18 +61,16 @@ def test_each_of_them_runs_again_and_again_whatever_the_others_do_and_fails(monk
     ran: dict[str, int] = dict.fromkeys(FORWARDERS_PERIODIC, 0)
     hangs, stopped = threading.Event(), threading.Event()
 
-    def apply(name: str) -> None:
+    def run(name: str) -> None:
         ran[name] += 1
         if name == FORWARDERS_PERIODIC[0]:
             hangs.wait(20)
         if name == FORWARDERS_PERIODIC[1]:
             raise RuntimeError("It fails.")
 
-    class Tasks:
-        tasks: ClassVar = {name: SimpleNamespace(apply=partial(apply, name)) for name in FORWARDERS_PERIODIC}
-
+    other = tasks_made(FORWARDERS_PERIODIC, run)
     monkeypatch.setattr(in_process_scheduler, "PERIODS_S", dict.fromkeys(FORWARDERS_PERIODIC, 0.01))
-    threads = in_process_scheduler.repeat(cast(Celery, Tasks), FORWARDERS_PERIODIC, stopped.is_set)
+    threads = in_process_scheduler.repeat(other, FORWARDERS_PERIODIC, stopped.is_set)
     wait_for(lambda: all(ran[name] >= 3 for name in FORWARDERS_PERIODIC[1:]), about="the others run", within_s=10)
     assert ran[FORWARDERS_PERIODIC[0]] == 1
     stopped.set()

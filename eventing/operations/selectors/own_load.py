@@ -32,7 +32,12 @@ _read = json_reader(GatewaySample)
 
 def own_load() -> DomainLoad:
     """Return the load of all gateways together, and the backlog of forwarding; see membership/ports.py."""
-    samples = list(_samples(gateway_loads(gateways_alive(timezone.now())).values()))
+    return load_of(gateway_loads(gateways_alive(timezone.now())).values())
+
+
+def load_of(rows: Iterable[bytes]) -> DomainLoad:
+    """Return the load as `own_load` does, of these samples of gateways."""
+    samples = list(_samples(rows))
     busy = sum(one.cpu_s / one.interval_s for one in samples) / (os.cpu_count() or 1)
     return DomainLoad(
         sessions=sum(one.sessions for one in samples),

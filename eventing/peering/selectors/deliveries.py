@@ -7,7 +7,7 @@ from datetime import datetime
 from eventing.peering.models import Acquaintance, DeliveryColumns, PeerDelivery
 from eventing.peering.rules.deliveries import PROBED, STOPS, Failure
 from eventing.peering.selectors.domain_documents import domain_document
-from eventing.peering.selectors.partners import Partner
+from eventing.peering.selectors.partners import Partner, acquaintances_all
 
 
 def delivery_get(peer: str) -> PeerDelivery | None:
@@ -20,10 +20,10 @@ def partner_delivery_get(name: str) -> DeliveryColumns | None:
     return Acquaintance.objects.filter(name=name).first() or delivery_get(name)
 
 
-def deliveries_failing() -> list[DeliveryColumns]:
-    """Return deliveries to peers and acquaintances that fail or have stopped, by next attempt, earliest first."""
-    peers = PeerDelivery.objects.filter(failures__gte=1).order_by("next_try_at", "peer_id")
-    return [*peers, *Acquaintance.objects.filter(failures__gte=1).order_by("next_try_at", "name")]
+def deliveries_held() -> dict[str, DeliveryColumns]:
+    """Return the present rows of deliveries to peers and acquaintances by name, without peers to which it has never failed."""
+    peers: list[DeliveryColumns] = list(PeerDelivery.objects.order_by("peer_id"))
+    return {row.partner: row for row in [*peers, *acquaintances_all()]}
 
 
 def delivery_due(delivery: DeliveryColumns, peer: Partner, now: datetime, probed: bool) -> bool:

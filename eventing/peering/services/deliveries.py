@@ -19,6 +19,7 @@ from eventing.outbox.services import change
 from eventing.peering.models import Acquaintance, DeliveryColumns, Peer, PeerDelivery
 from eventing.peering.rules.deliveries import DETAIL_CHARS_MAX, STOPS, Failure, PeerStanding, pause_s
 from eventing.peering.rules.peers import PeeringState
+from eventing.peering.selectors.peers import peers_active
 from eventing.peering.selectors.standing import standings
 from eventing.peering.shapes import DeliveryData
 from eventing.store.peer_state import deliveries_reported, deliveries_reported_set
@@ -83,15 +84,32 @@ def delivery_resumed(*, peer: str, now: datetime | None = None) -> bool:
     return delivery_succeeded(peer=peer, now=now)
 
 
-def backlog_noted(*, peer: str, backlog: int, oldest_at: datetime | None, now: datetime | None = None) -> None:
-    """Record the backlog of a peer; written only when it changes.
+def backlog_noted(
+    *,
+    peer: str,
+    backlog: int,
+    oldest_at: datetime | None,
+    now: datetime | None = None,
+    held: Mapping[str, DeliveryColumns] | None = None,
+) -> bool:
+    """Record the backlog of a peer; written only when it changes. Returns whether it differs from what is in `held`.
 
     Args:
         backlog: number of events that wait for the peer.
         oldest_at: when the oldest of them was stored here; None if not known.
+        held: rows as they were just read (selectors/deliveries.py: deliveries_held); None: the row is read.
     """
     now = now or timezone.now()
     oldest_at = (oldest_at or now) if backlog else None  # the oldest event may have been trimmed
+    if held is not None:
+        there = held.get(peer)
+        if (backlog, oldest_at) == ((0, None) if there is None else (there.backlog, there.oldest_at)):
+            return False
+    _backlog_write(peer, backlog, oldest_at, now)
+    return True
+
+
+def _backlog_write(peer: str, backlog: int, oldest_at: datetime | None, now: datetime) -> None:
     acquaintance = Acquaintance.objects.filter(name=peer).only("backlog", "oldest_at").first()
     if acquaintance is not None:
         if (acquaintance.backlog, acquaintance.oldest_at) != (backlog, oldest_at):
@@ -111,14 +129,23 @@ def backlog_noted(*, peer: str, backlog: int, oldest_at: datetime | None, now: d
 # Reporting
 
 
-def deliveries_shown(now: datetime | None = None) -> dict[str, dict[str, Any]]:
+def deliveries_shown(
+    now: datetime | None = None, held: Mapping[str, DeliveryColumns] | None = None
+) -> dict[str, dict[str, Any]]:
     """Return the state of delivery by peer, as events and snapshots show it, without peers that have never failed.
 
     Raises redis.RedisError.
+
+    Args:
+        held: rows as they were just read, to go by them and by the cached peers; None: both are read.
     """
     now = now or timezone.now()
-    rows = {row.peer_id: row for row in PeerDelivery.objects.all()}
-    names = list(Peer.objects.filter(state=PeeringState.ACTIVE).values_list("name", flat=True))
+    if held is None:
+        rows = {row.peer_id: row for row in PeerDelivery.objects.all()}
+        names = list(Peer.objects.filter(state=PeeringState.ACTIVE).values_list("name", flat=True))
+    else:
+        rows = {name: row for name, row in held.items() if isinstance(row, PeerDelivery)}
+        names = [peer.name for peer in peers_active()]
     known = standings(names)
     shown = {}
     for name in sorted(rows.keys() | known.keys()):
@@ -146,16 +173,21 @@ def _whole(seconds: float) -> datetime:
     return datetime.fromtimestamp(round(seconds), UTC)
 
 
-def deliveries_report(*, now: datetime | None = None) -> int:
+def deliveries_report(*, now: datetime | None = None, held: Mapping[str, DeliveryColumns] | None = None) -> int:
     """Report deliveries that changed since the last report on `domain.admin`. Returns how many.
 
     The sweep calls this each second, so a peer is reported at most once a second, however often its delivery changed.
     The last report is kept in Redis: if it is lost, every delivery is reported once more. Raises redis.RedisError.
+
+    Args:
+        held: rows as they were just read: nothing is read again unless something changed by them.
     """
     now = now or timezone.now()
     known = deliveries_reported()
+    if held is not None and _digests(deliveries_shown(now, held)) == known:
+        return 0
     shown = deliveries_shown(now)
-    digests = {peer: _digest(data) for peer, data in shown.items()}
+    digests = _digests(shown)
     changed = sorted(peer for peer, digest in digests.items() if known.get(peer) != digest)
     if changed:
         with change(now) as outbox:
@@ -165,5 +197,7 @@ def deliveries_report(*, now: datetime | None = None) -> int:
     return len(changed)
 
 
-def _digest(data: Mapping[str, Any]) -> bytes:
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).digest()[:16]
+def _digests(shown: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:
+    return {
+        peer: hashlib.sha256(json.dumps(data, sort_keys=True).encode()).digest()[:16] for peer, data in shown.items()
+    }

@@ -23,7 +23,7 @@ from eventing.overlay import link_planning
 from eventing.overlay.link_planning import LinkPlan
 from eventing.peering.models import DeliveryColumns
 from eventing.peering.rules.deliveries import Failure
-from eventing.peering.selectors.deliveries import deliveries_failing, delivery_due
+from eventing.peering.selectors.deliveries import deliveries_held, delivery_due
 from eventing.peering.selectors.partners import partners
 from eventing.peering.services.deliveries import backlog_noted, deliveries_report
 from eventing.replication.forwarding import holding, probing, wakeups
@@ -46,7 +46,8 @@ def peers_sweep() -> int:
     """
     _recover()
     now = timezone.now()
-    failing = {row.partner: row for row in deliveries_failing()}
+    held = deliveries_held()
+    failing = {name: row for name, row in held.items() if row.failures}
     for name in failing:
         if not peer_state.failing(name):  # Redis has lost the note of it
             peer_state.failing_set(name, True)
@@ -54,7 +55,7 @@ def peers_sweep() -> int:
     pending: dict[str, list[str]] = {}
     for name, rp in links_pending():
         pending.setdefault(name, []).append(rp)
-    woken = 0
+    woken, noted = 0, False
     peers = partners()
     names = [peer.name for peer in peers]
     begun = peer_state.compare_begin(names, COMPARED_S)
@@ -65,14 +66,14 @@ def peers_sweep() -> int:
         if peer.name in begun or delivery is not None:
             lacking, backlog, oldest_at = _behind(peer.name, whole=delivery is not None)
             behind += lacking
-            backlog_noted(peer=peer.name, backlog=backlog, oldest_at=oldest_at, now=now)
+            noted |= backlog_noted(peer=peer.name, backlog=backlog, oldest_at=oldest_at, now=now, held=held)
         if delivery is not None and not delivery_due(delivery, peer, now, False):
             continue
         wanted = behind or delivery is not None or peer.name in due
         if wanted and not peer_state.paused(peer.name):
             wakeups.wake(peer.name, behind, anyway=True)
             woken += 1
-    deliveries_report(now=now)
+    deliveries_report(now=now, held=None if noted else held)
     return woken
 
 

@@ -18,6 +18,7 @@ from eventing.operations.models import Alarm
 from eventing.operations.placement.models import PlacedReplicaRow, PlacementDecision, PlannerRecord
 from eventing.operations.placement.rules.decisions import ABANDON_S, CLAIM_S, GRAPH, OPEN, STATES
 from eventing.operations.placement.rules.freshness import BEHIND_S
+from eventing.operations.placement.selectors.bounds import bounds_all
 from eventing.operations.placement.selectors.observation import domains_observed, observation
 from eventing.operations.placement.selectors.own_state import own_state
 from eventing.operations.placement.services.bounds import placement_bound
@@ -149,7 +150,7 @@ def test_a_clock_that_is_set_back_leaves_readers_where_they_moved(
     placement_carry_out()
     turns.plan()
     turns.now -= timedelta(hours=5)
-    (held,) = [one for one in observation(own_state(), {}, turns.now).rps[0].replicas if one.counts]
+    (held,) = [one for one in observation(own_state(), {}, turns.now, bounds_all()).rps[0].replicas if one.counts]
     assert (held.spread, held.failing) == (1.0, False)
 
 
@@ -370,3 +371,34 @@ def test_histories_are_placed_by_operator_address_prefix_and_sponsor(volunteers:
         "host:10.1.2.9", "operator:example-hosting", "sponsor:a.test", "prefix:10.1.2.0/24", "zone:eu-1"
     )  # fmt: skip
     assert groups["c.test"] == ("host:c.test",), "of a peer outside the overlay only the address is known"
+
+
+def test_a_turn_with_nothing_to_plan_is_recorded_at_times_only_and_at_once_when_there_is_load(
+    rp: RendezvousPoint, volunteers: Volunteers, turns: Turns
+) -> None:
+    apply()
+    turns.plan()
+    recorded = PlannerRecord.objects.get().at
+    turns.plan(3, every_s=2.0)
+    assert PlannerRecord.objects.get().at == recorded, "nothing has changed"
+    turns.plan(3, every_s=2.0)
+    shown = PlannerRecord.objects.get().at
+    assert shown > recorded, "the pressure that people see is not old"
+    load_is(rp.id, 9_000)
+    turns.plan(every_s=2.0)
+    record = PlannerRecord.objects.get()
+    assert record.at > shown
+    assert record.seen["pressure"] == 0.9
+    assert turns.plan(3) == 1, "as soon as if each turn had been recorded"
+
+
+def test_a_turn_that_has_a_shortfall_to_clear_is_recorded(
+    rp: RendezvousPoint, volunteers: Volunteers, turns: Turns
+) -> None:
+    apply()
+    turns.plan()
+    PlannerRecord.objects.update(
+        shortfalls=[{"rp": rp.id, "about": "load", "wanted": 2.0, "reachable": 1.0, "why": ""}]
+    )
+    turns.plan()
+    assert PlannerRecord.objects.get().shortfalls == []

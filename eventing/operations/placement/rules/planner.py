@@ -34,7 +34,7 @@ from eventing.operations.placement.rules.budget import (
     remembered,
 )
 from eventing.operations.placement.rules.candidates import BACK_OFFS_MAX, BackOff, backed_off, not_later
-from eventing.operations.placement.rules.courses import HOT, PressureCourse
+from eventing.operations.placement.rules.courses import HOT, TREND_FROM, PressureCourse
 from eventing.operations.placement.rules.cut_off import most_fail_since, suspects_itself
 from eventing.operations.placement.rules.histories import independent
 from eventing.operations.placement.rules.loads import capacity_units
@@ -112,6 +112,12 @@ class PlacementPlanner:
             )
             out += found
         return _together(out)
+
+    def rests(self, observed: PlacementObserved) -> bool:
+        """Return whether `handle` would return nothing and remember nothing but another sample of a low pressure, which decides nothing."""
+        state = self.state
+        remembers = state.courses or state.peaks or state.most_fail is not None or state.course.cool_since is None
+        return not observed.rps and observed.pressure < TREND_FROM and not remembers
 
     def begun(self, step: PlacementStep, now: float) -> None:
         """Count a step that is carried out."""

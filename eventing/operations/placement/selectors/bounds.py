@@ -56,9 +56,13 @@ def bounds_in_force(rp: str, rows: Mapping[str, PlacementBounds]) -> BoundsInFor
     )
 
 
-def domain_mode() -> str:
-    """Return the mode of the domain."""
-    row = bounds_row(DOMAIN)
+def domain_mode(rows: Mapping[str, PlacementBounds] | None = None) -> str:
+    """Return the mode of the domain.
+
+    Args:
+        rows: all that were set; None: they are read.
+    """
+    row = bounds_row(DOMAIN) if rows is None else rows.get(DOMAIN)
     return mode_in_force(config().placement, row.mode if row is not None else "", "")
 
 

@@ -13,7 +13,7 @@ from eventing.core.modes import OFF
 from eventing.log.watermarks import links_read
 from eventing.membership.selectors.directory import directory_record, directory_records_of
 from eventing.membership.selectors.picture import known_now
-from eventing.operations.placement.models import PlacedReplicaRow, PlacementDecision
+from eventing.operations.placement.models import PlacedReplicaRow, PlacementBounds, PlacementDecision
 from eventing.operations.placement.ports import placement_advice
 from eventing.operations.placement.rules.decisions import APPROVED, WORKING
 from eventing.operations.placement.rules.freshness import BEHIND_S, FreshnessMark, moved_share, reached
@@ -25,7 +25,7 @@ from eventing.operations.placement.rules.views import (
     PlacementObserved,
     ReaderGroup,
 )
-from eventing.operations.placement.selectors.bounds import BoundsInForce, bounds_all, bounds_in_force
+from eventing.operations.placement.selectors.bounds import BoundsInForce, bounds_in_force
 from eventing.operations.placement.selectors.own_state import OwnState
 from eventing.overlay.directory_records import DomainRecord
 from eventing.overlay.load_rows import DomainLoad
@@ -51,17 +51,25 @@ DELAY_KEPT_S = 600.0
 
 
 def observation(
-    own: OwnState, delays: Mapping[str, tuple[float, float]], now: datetime, *, off_too: bool = False
+    own: OwnState,
+    delays: Mapping[str, tuple[float, float]],
+    now: datetime,
+    bounds: Mapping[str, PlacementBounds],
+    *,
+    off_too: bool = False,
 ) -> PlacementObserved:
-    """Return the present state of things. Raises redis.RedisError, DatabaseError.
+    """Return the present state of things; other domains only where an RP may be placed there. Raises redis.RedisError, DatabaseError.
 
     Args:
-        off_too: RPs that are switched off are included, for a dry run.
         delays: round-trip times in milliseconds, and when they were measured (Unix seconds), by domain.
+        bounds: all that were set, by RP.
+        off_too: RPs that are switched off are included, for a dry run.
     """
-    bounds, advice = bounds_all(), placement_advice()
+    advice = placement_advice()
     rows = _rows(own, bounds, advice, now)
-    peers = list(peers_active())
+    if not off_too:
+        rows = [row for row in rows if bounds_in_force(row.id, bounds).mode != OFF]
+    peers = list(peers_active()) if rows else []
     domains = domains_observed(peers, delays, now)
     zones = {one.name: one.zone for one in domains}
     placed = _placed([row.id for row in rows])
@@ -78,7 +86,6 @@ def observation(
         rps=tuple(
             _rp(row, own, bounds_in_force(row.id, bounds), placed, peers, advice.get(row.id, []), zones, now)
             for row in rows
-            if off_too or bounds_in_force(row.id, bounds).mode != OFF
         ),
     )
 
@@ -95,6 +102,9 @@ def domains_observed(
     peers: Iterable[Peer], delays: Mapping[str, tuple[float, float]], now: datetime
 ) -> list[PlacedDomain]:
     """Return the active peers as the planner observes them."""
+    peers = list(peers)
+    if not peers:
+        return []
     known = known_now(watching=False)
     names = [peer.name for peer in peers]
     stated = directory_records_of(names)

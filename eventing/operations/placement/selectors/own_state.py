@@ -10,7 +10,7 @@ from django.utils import timezone
 from eventing.conf import config
 from eventing.core.decoding import Undecodable, json_reader
 from eventing.operations.placement.rules.loads import load_units, own_pressure
-from eventing.operations.selectors.own_load import own_load
+from eventing.operations.selectors.own_load import load_of, own_load
 from eventing.overlay.load_rows import DomainLoad
 from eventing.store.load import gateway_loads
 from eventing.store.presence import gateways_alive
@@ -55,11 +55,12 @@ _read = json_reader(HotSample)
 
 def own_state() -> OwnState:
     """Return the load of this domain. Raises redis.RedisError, DatabaseError."""
-    load, lag_ms = own_load(), 0.0
+    rows = gateway_loads(gateways_alive(timezone.now())).values()
+    load, lag_ms = load_of(rows), 0.0
     deliveries: dict[str, float] = {}
     accepted: dict[str, float] = {}
     readings: dict[str, int] = {}
-    for row in gateway_loads(gateways_alive(timezone.now())).values():
+    for row in rows:
         try:
             sample = _read(row)
         except Undecodable:

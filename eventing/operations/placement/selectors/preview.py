@@ -37,7 +37,7 @@ def placement_preview(*, now: datetime | None = None) -> PlanPreviewAnswer:
     """Run the planner on what is known now, for RPs that are switched off as well. Raises redis.RedisError, DatabaseError."""
     now = now or timezone.now()
     record, bounds = planner_record(), bounds_all()
-    seen = observation(own_state(), _delays(record), now, off_too=True)
+    seen = observation(own_state(), _delays(record), now, bounds, off_too=True)
     planner = PlacementPlanner(planner_state(record))
     outputs = planner.handle(seen, now.timestamp())
     wanted = [name for one in outputs if isinstance(one, DelaysWanted) for name in one.domains]

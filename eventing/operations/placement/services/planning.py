@@ -48,6 +48,8 @@ from eventing.replication.rules.reader_moves import BY_PLACEMENT
 from eventing.replication.services.reader_moves import readers_move
 
 TURN_S_MIN = 1.0
+RECORDED_S = 10.0
+"""Seconds until a turn with nothing to plan is recorded again, with the pressure that people see."""
 PROBES = 3
 PROBE_S = 2.0  # bound: seconds for all probes of one domain; it counts as not measured
 PROBING = 4
@@ -60,7 +62,8 @@ log = logging.getLogger(__name__)
 def placement_plan(*, now: datetime | None = None) -> int:
     """Do one turn. Returns how many decisions were recorded. Raises redis.RedisError."""
     now = now or timezone.now()
-    if domain_mode() == OFF:
+    bounds = bounds_all()
+    if domain_mode(bounds) == OFF:
         with change(now) as outbox:
             record = PlannerRecord.objects.filter(id=1).first()
             if record is not None and record.shortfalls:
@@ -72,9 +75,12 @@ def placement_plan(*, now: datetime | None = None) -> int:
     own = own_state()
     record = PlannerRecord.objects.filter(id=1).first()
     delays = {} if record is None else {name: (one[0], one[1]) for name, one in record.delays.items()}
-    _count_reached(now)
-    replicas_follow(now)
-    seen = observation(own, delays, now)
+    if PlacedReplicaRow.objects.exists():
+        _count_reached(now)
+        replicas_follow(now)
+    seen = observation(own, delays, now, bounds)
+    if record is not None and _rests(record, seen, now):
+        return 0
     with change(now) as outbox:
         run_require()
         locked = PlannerRecord.objects.select_for_update().filter(id=1).first()
@@ -86,7 +92,7 @@ def placement_plan(*, now: datetime | None = None) -> int:
         short = [one for one in outputs if isinstance(one, PlacementShortfall)]
         decisions_expire(outbox)
         _store(planner, seen, short, delays, now)
-    bounds = bounds_all()
+    bounds = bounds_all() if short else {}
     _alarms([one for one in short if bounds_in_force(one.rp, bounds).mode == APPLY], now)
     wanted = [name for one in outputs if isinstance(one, DelaysWanted) for name in one.domains]
     if wanted:
@@ -116,14 +122,20 @@ def planner_told(
     record.save()
 
 
+def _rests(record: PlannerRecord, seen: PlacementObserved, now: datetime) -> bool:
+    """Return whether a turn would write what is written already, and the time: nothing is to be planned, as in the last turn."""
+    is_recent = timedelta() <= now - record.at < timedelta(seconds=RECORDED_S)
+    return is_recent and not record.shortfalls and PlacementPlanner(planner_state(record)).rests(seen)
+
+
 def _record(outputs: Sequence[Any], outbox: Outbox) -> int:
     """Record the steps as decisions. They cost budget when they are begun (carrying.py)."""
-    bounds, decided = bounds_all(), 0
-    for one in outputs:
-        if isinstance(one, PlacementStep):
-            approved = bounds_in_force(one.rp, bounds).mode == APPLY
-            if decision_propose(one, outbox, approved=approved) is not None:
-                decided += 1
+    steps = [one for one in outputs if isinstance(one, PlacementStep)]
+    bounds, decided = bounds_all() if steps else {}, 0
+    for one in steps:
+        approved = bounds_in_force(one.rp, bounds).mode == APPLY
+        if decision_propose(one, outbox, approved=approved) is not None:
+            decided += 1
     return decided
 
 
