@@ -66,7 +66,7 @@ EXCHANGE = "/federation/v1/exchange"
 # Less than a task may take (workers/schedule.py). A stop does not wait for it.
 TURN_S_MAX = 40.0  # bound: seconds of a forwarding task; the next task continues
 CALL_S = 10.0  # bound: seconds of a request to a peer; `unreachable`
-SPACING_GROWTH = 2.0  # times the duration of the last request, if that is longer: relieves a busy machine
+SPACING_GROWTH = 2.0  # times the duration of the last request with events, if that is longer: relieves a busy machine
 SPACING_S_MAX = 0.25
 SPACING_S = (
     0.05  # between the beginnings of two requests that are not full: 20 a second suffice for any number of events
@@ -146,7 +146,8 @@ class _Forwarding:
         self._lazy: dict[str, None] = {}  # RPs whose vectors wait (overlay/announcements.py)
         self._waiting = vector_times()
         self._request_at = 0.0
-        self._took_s = 0.0  # duration of the last round
+        self._sent_runs = False  # whether the last request had events
+        self._took_s = 0.0  # duration of the last round, if its request had events
         self._full = False
         self._ahead: BuiltRequest | None = None  # the next request, built while the one before was under way
         self._rps = (
@@ -194,7 +195,7 @@ class _Forwarding:
                 round_at = time.monotonic()
                 if not self._round():
                     return False
-                self._took_s = time.monotonic() - round_at
+                self._took_s = time.monotonic() - round_at if self._sent_runs else 0.0
             elif not self._proofs_sent and fork_detection.proofs_due(self._peer):
                 if not self._send(BuiltRequest(wire.ExchangeRequest(wire.VERSION), {})):
                     return False
@@ -334,6 +335,7 @@ class _Forwarding:
     def _send(self, built: BuiltRequest) -> bool:
         """Send a request and process its answer; False when the turn is over."""
         request, sent = built.request, built.sent
+        self._sent_runs = any(part.runs for part in request.parts)
         request.evidence = fork_detection.proofs_for(self._peer)
         self._proofs_sent = len(request.evidence) < PENDING_MAX
         documents = documents_add(self._peer.name, request)
@@ -341,7 +343,7 @@ class _Forwarding:
         runs_sent(self._peer, {rp: one.runs for rp, one in sent.items()})
         try:
             with request_measured(self._peer.name, request):
-                key = None if any(part.runs for part in request.parts) else signing_key_recent()
+                key = None if self._sent_runs else signing_key_recent()
                 waiting = begin(self._peer.url, self._peer.name, EXCHANGE, wire.encode(request), CALL_S, key=key)
                 try:
                     if self._full:
