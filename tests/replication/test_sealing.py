@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from threading import Barrier, Semaphore
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from eventing.log.federated import Unsealed
 from eventing.log.federated_bulk import OwnSeal
 from eventing.peering.selectors.domain_documents import domain_keys
 from eventing.replication.models import SealHead
-from eventing.replication.services import sealing
+from eventing.replication.services import sealing, sealing_turns
 from eventing.replication.services.sealing import (
     head_checked,
     heads_checked,
@@ -37,6 +38,7 @@ from eventing.replication.services.sealing import (
     seals_next,
     seals_own,
 )
+from eventing.replication.services.sealing_turns import SealingTurns
 from eventing.rps.services.rendezvous_points import rendezvous_point_create
 from eventing.store.client import client as redis_client
 from tests.log.runs import seal_keep
@@ -517,3 +519,42 @@ def test_a_round_says_where_more_is_left_than_one_run_covers() -> None:
     done = seals_next([rp, small])
     assert done.more == [rp]
     assert {one: head.sealed for one, head in done.heads.items()} == {rp: 1000, small: 1}
+
+
+def test_threads_that_need_the_same_seal_have_it_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rp = new_log()
+    publish(rp, 3)
+    unsealed, wait, held_since = federated_bulk.unsealed_all, SealingTurns.wait, sealing.held_since
+    found_unsealed, waiting = Barrier(4, timeout=30), Semaphore(0)
+    signed: list[Any] = []
+
+    def found(rps: Any) -> Any:
+        found_unsealed.wait()
+        return held_since(rps)
+
+    def waits(turns: SealingTurns, rps: Any) -> None:
+        waiting.release()
+        wait(turns, rps)
+
+    def signs(*arguments: Any) -> Any:
+        signed.append(arguments)
+        assert all(waiting.acquire(timeout=30) for _ in range(3))
+        return unsealed(*arguments)
+
+    monkeypatch.setattr(sealing, "held_since", found)
+    monkeypatch.setattr(SealingTurns, "wait", waits)
+    monkeypatch.setattr(federated_bulk, "unsealed_all", signs)
+    done = in_threads(4, lambda _: seals_next([rp]))
+    assert [(one.heads[rp].sealed, one.more) for one in done] == [(3, [])] * 4
+    assert len(signed) == 1
+    chain_is_whole(rp)
+
+
+def test_a_thread_that_waits_for_anothers_seal_gives_up_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sealing_turns, "WAIT_S", 0.05)
+    rp = new_log()
+    publish(rp, 3)
+    with sealing._turns().taken([rp]):
+        done = seals_next([rp])
+    assert (done.heads[rp].sealed, done.more) == (0, [rp])
+    assert seals_next([rp]).heads[rp].sealed == 3

@@ -28,6 +28,7 @@ from eventing.access.selectors.keys import signing_key
 from eventing.access.services.keys import ensure_domain_key
 from eventing.conf import config
 from eventing.core import merkle, signing
+from eventing.core.container import per_process
 from eventing.core.decoding import msgpack_reader
 from eventing.core.events.feeds import Feed
 from eventing.core.ids import is_admin
@@ -45,6 +46,7 @@ from eventing.outbox.services import change
 from eventing.peering.selectors.domain_documents import domain_keys
 from eventing.replication.models import SealHead
 from eventing.replication.selectors.seals import epoch_heads, sealed_rps
+from eventing.replication.services.sealing_turns import SealingTurns
 from eventing.rps.models import RendezvousPoint
 from eventing.store.sealing_holds import held_since
 from eventing.telemetry import metrics
@@ -67,6 +69,7 @@ _HEAD_UPDATE = (
 )
 _encode = msgspec.msgpack.Encoder().encode
 _signed = msgpack_reader(Signed)
+_turns = per_process(SealingTurns)
 log = logging.getLogger(__name__)
 
 
@@ -106,7 +109,7 @@ class SealedNext(NamedTuple):
 
     Attributes:
         heads: the present logs.
-        more: RPs with more unsealed events than one run covers, or where another process was sealing: continue.
+        more: RPs with more unsealed events than one run covers, or where another process is sealing: continue.
         runs: those that were sealed just now, as far as they fit FRESH_EVENTS_MAX and FRESH_BYTES_MAX together.
     """
 
@@ -131,9 +134,11 @@ def seals_next(rps: Iterable[str]) -> SealedNext:
         todo = [rp for rp in todo if rp not in waiting]
         heads |= check.states
         if todo:
-            done = _seal_next(todo, check.states, check.digests, fresh)
+            with _turns().taken(todo) as mine:
+                done = _seal_next(mine, check.states, check.digests, fresh) if mine else []
             for run in done:
                 heads[run.rp] = heads[run.rp]._replace(sealed=run.last, own_head=run.digest[:HEAD_BYTES])
+            heads |= _sealed_by_others(todo, mine, done)
         more += [rp for rp in todo if heads[rp].own > heads[rp].sealed]
     return SealedNext(heads, more, fresh.runs)
 
@@ -334,6 +339,15 @@ def _seal_next(
             fresh.kept(run, seal)
     metrics.SEALS.inc(len(done))
     return done
+
+
+def _sealed_by_others(rps: Sequence[str], mine: Sequence[str], done: Sequence[_Run]) -> dict[str, LogHead]:
+    """Return the logs of the RPs that are not in `done`, once no other thread of this process is sealing those that are not `mine`."""
+    late = sorted(set(rps).difference(run.rp for run in done))
+    if not late:
+        return {}
+    _turns().wait(sorted(set(late).difference(mine)))
+    return {rp: head for rp, head in zip(late, federated.heads(late), strict=True) if head is not None}
 
 
 def _batches(rps: Sequence[str], heads: Mapping[str, LogHead]) -> Iterator[list[str]]:
