@@ -105,15 +105,6 @@ def check_again(peer: str, rps: Iterable[str], at: float) -> None:
         client().zadd(peer_key(peer, "again"), when, lt=True)
 
 
-def next_due(peers: Sequence[str]) -> dict[str, float]:
-    """Return when the next timer of a link expires, Unix seconds, by peer; without peers that have none."""
-    pipeline = client().pipeline(transaction=False)
-    for peer in peers:
-        pipeline.zrange(peer_key(peer, "again"), 0, 0, withscores=True)
-    found = zip(peers, pipeline.execute(), strict=True)
-    return {peer: float(entries[0][1]) / 1000 for peer, entries in found if entries}
-
-
 def links_forget(peer: str, rps: Iterable[str]) -> None:
     """Delete the links with `peer` of RPs that are no longer shared with it."""
     gone = list(rps)

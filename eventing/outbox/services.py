@@ -28,6 +28,8 @@ from eventing.outbox.models import OutboxEntry
 from eventing.outbox.ports import log_bounds, rp_changed, rps_in_domain, subscriptions_in_domain
 from eventing.rest.shapes import LeaseAnswer
 from eventing.sql.columns import LeaseColumns
+from eventing.sql.leases import is_due
+from eventing.sql.remembered import remembered
 from eventing.store.errors import RedisError, ResponseError
 from eventing.store.inspection import require_answer
 
@@ -156,6 +158,8 @@ def outbox_relay(*, now: datetime | None = None) -> int:
     Raises redis.RedisError when the data plane cannot be reached; all entries stay then.
     """
     now = now or timezone.now()
+    if not is_due(_first_entry(), now - timedelta(seconds=RELAY_AFTER_S)):
+        return 0
     left = OutboxEntry.objects.filter(created_at__lte=now - timedelta(seconds=RELAY_AFTER_S))
     entries = list(left.order_by("id")[:RELAY_BATCH])
     refused = _carry_out(entries)
@@ -164,6 +168,11 @@ def outbox_relay(*, now: datetime | None = None) -> int:
         logger.error("outbox: gave up %s for %s, refused since %s", entry.kind, entry.rp, entry.created_at)
     _remove([entry.pk for entry in late])
     return len(entries) - len(refused)
+
+
+@remembered
+def _first_entry() -> datetime | None:
+    return OutboxEntry.objects.order_by("created_at").values_list("created_at", flat=True).first()
 
 
 def _carry_out(entries: Sequence[OutboxEntry]) -> list[OutboxEntry]:

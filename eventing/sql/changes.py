@@ -1,4 +1,4 @@
-"""Whether SQL has changed, without a query: for a schedule that runs rarely while nothing changes.
+"""Whether SQL has changed, without a query: for a schedule that runs rarely while nothing changes, and answers that are remembered.
 
 SQLite counts the commits of others for each connection (PRAGMA data_version). Other databases state nothing as cheap.
 """

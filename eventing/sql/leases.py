@@ -10,9 +10,29 @@ from eventing.core import leases
 from eventing.core.errors import InvalidRequest
 from eventing.core.leases import Grant
 from eventing.sql.columns import LeaseColumns
+from eventing.sql.remembered import remembered
 
 ASKED_S_MAX = 2**53 - 1  # exact in every JSON reader, and fits the column
 LEASE_COLUMNS = ["asked_s", "granted_s", "warn_at", "warned_at", "expires_at"]
+
+
+def is_due(first: datetime | None, now: datetime) -> bool:
+    """Return whether the first of some times is over; None: there are none."""
+    return first is not None and first <= now
+
+
+@remembered
+def expires_first(model: type[LeaseColumns]) -> datetime | None:
+    """Return when the first lease of these rows ends or has ended; None: there are none."""
+    rows = model._default_manager.filter(expires_at__isnull=False).order_by("expires_at")
+    return rows.values_list("expires_at", flat=True).first()
+
+
+@remembered
+def warns_first(model: type[LeaseColumns]) -> datetime | None:
+    """Return when the first lease of these rows is to be warned of; None: of none."""
+    rows = model._default_manager.filter(warned_at=None).order_by("warn_at")
+    return rows.values_list("warn_at", flat=True).first()
 
 
 def lease_grant(row: LeaseColumns, asked_s: int | None, now: datetime) -> None:

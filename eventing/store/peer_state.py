@@ -288,14 +288,6 @@ def nonce_note(domain: str, nonce: str, kept_s: int) -> bool:
     return bool(client().set(nonce_key(domain, nonce), b"1", nx=True, px=kept_s * 1000))
 
 
-def compare_begin(peers: Sequence[str], pause_s: int) -> set[str]:
-    """Return those of these peers with which everything shared must be compared now; each once in `pause_s`."""
-    pipeline = client().pipeline(transaction=False)
-    for peer in peers:
-        pipeline.set(peer_key(peer, "compared"), "1", nx=True, ex=pause_s)
-    return {peer for peer, begun in zip(peers, pipeline.execute(), strict=True) if begun}
-
-
 def compare_again(peers: Iterable[str]) -> None:
     """Request an immediate comparison of everything shared with these peers."""
     pipeline = client().pipeline(transaction=False)

@@ -13,6 +13,7 @@ import django
 django.setup()
 
 from eventing.replication.forwarding import (  # noqa: E402
+    comparing,
     outbound,
     sweeping,
     wakeups,
@@ -31,6 +32,7 @@ def behind() -> tuple[OtherDomain, str]:
     outbound.begin = FakePeer().begin  # type: ignore[attr-defined, assignment]
     for pause in ("LINGER_S", "SPACING_S", "SOON_S"):
         setattr(outbound, pause, 0.0)
+    comparing.UNDER_WAY_S = 0.0
     domain = OtherDomain(PEER)
     peer_made(domain)
     rp = shared(domain, 3)

@@ -17,7 +17,7 @@ from eventing.replication.forwarding.outbound import forward
 from eventing.replication.forwarding.sweeping import peers_sweep
 from eventing.replication.forwarding.vector_times import vector_times
 from eventing.replication.ports import forward_start, forwards_waiting
-from eventing.store import peer_state
+from eventing.store.sweep_notes import sweep_notes
 from eventing.store.waiting_vectors import vectors_waiting
 from tests.peering.other_domain import OtherDomain
 from tests.replication.answering import FakePeer, forward_woken, own, publish, shared
@@ -110,7 +110,7 @@ def test_vectors_hold_no_thread_that_other_peers_wait_for_and_are_sent_all_the_s
     monkeypatch.setattr(outbound, "TURN_S_MAX", 60.0)
     monkeypatch.setattr(outbound, "OTHERS_S", 0.05)
     forwards_waiting.connect(lambda: 1)
-    peer_state.compare_begin(["b.test"], 60)  # no comparison finds it
+    sweep_notes(["b.test"], 60)  # no comparison finds it
     wakeups.wake("b.test", [rp])
     assert forward("b.test") is False
     assert sent(peer) == []

@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 
 from eventing.log import control, watermarks
 from eventing.peering.wire import messages as wire
-from eventing.replication.forwarding import outbound, sweeping, wakeups
+from eventing.replication.forwarding import comparing, outbound, sweeping, wakeups
 from eventing.replication.forwarding.outbound import forward
 from eventing.replication.forwarding.sweeping import peers_sweep
 from eventing.replication.ports import forward_start, forwards_waiting
@@ -105,7 +105,8 @@ def stored_at(rp: str, offset: int) -> float | None:
     return control.stored_at([(rp, offset)])[0][1]
 
 
-def test_a_lost_wake_up_is_found_by_the_sweep(peer: FakePeer, b: OtherDomain) -> None:
+def test_a_lost_wake_up_is_found_by_the_sweep(peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparing, "UNDER_WAY_S", 0.0)
     sent: list[str] = []
     forward_start.connect(sent.append)
     rp = shared(b, 4)

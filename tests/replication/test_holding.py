@@ -18,6 +18,7 @@ from eventing.replication.services.proofs import event_proof
 from eventing.replication.services.sealing import seal_own
 from eventing.store.client import client as redis_client
 from eventing.store.sealing_holds import held_since
+from eventing.store.sweep_notes import sweep_notes
 from tests.replication.own_logs import new_log, own_key, publish, state
 
 PEERS = ("b.test", "c.test")
@@ -97,7 +98,7 @@ def test_a_claim_that_is_never_shown_holds_us_up_for_a_bounded_time(rp: str, mon
 
 def test_what_is_held_is_looked_at_again_soon(rp: str) -> None:
     assert not look(rp)
-    due = watermarks.next_due([PEERS[0]]).get(PEERS[0])
+    due = sweep_notes([PEERS[0]], 60).timers_at.get(PEERS[0])
     assert due is not None
     assert due <= time.time() + holding.CHECK_S + 0.01
 

@@ -11,7 +11,8 @@ from eventing.outbox.models import OutboxEntry
 from eventing.peering.rules.deliveries import Failure
 from eventing.peering.selectors.deliveries import deliveries_held
 from eventing.peering.services.deliveries import backlog_noted, delivery_failed, delivery_succeeded
-from eventing.replication.forwarding import sweeping
+from eventing.replication.forwarding import comparing, sweeping
+from eventing.replication.forwarding.comparing import peers_compare
 from eventing.replication.joining import link_offers
 from eventing.replication.joining.link_offers import ALL_S, links_offer_due
 from eventing.replication.models import ReplicaAdmission, ReplicaLink
@@ -100,6 +101,7 @@ def test_a_stopped_link_is_offered_again_without_a_look_at_the_others(looks: Loo
 def pages(b: OtherDomain, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Five RPs that are shared with b, in three pages, which a sweep compared."""
     monkeypatch.setattr(sweeping, "LINKS_MAX", 2)
+    monkeypatch.setattr(comparing, "LINKS_MAX", 2)
     monkeypatch.setattr("eventing.replication.selectors.replicas.LINKS_MAX", 2)
     rps = sorted(shared(b) for _ in range(5))
     sweeping.peers_sweep()
@@ -126,7 +128,7 @@ def test_everything_is_compared_at_once_while_delivery_fails(pages: list[str], m
     for rp in pages:
         publish(rp, 1)
     delivery_failed(peer="b.test", failure="unreachable", detail="gone", jitter=0.5)  # type: ignore[arg-type]
-    assert sweeping._behind("b.test", whole=True)[0] == pages
+    assert peers_compare(["b.test"], ["b.test"])["b.test"].lacking == pages
     delivery_succeeded(peer="b.test")
     assert compared() == set(pages[:2])
 

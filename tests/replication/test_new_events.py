@@ -11,13 +11,16 @@ import pytest
 from eventing.log import watermarks
 from eventing.overlay.feed_tree import FeedTree
 from eventing.overlay.graft_timer import GraftTimer
+from eventing.overlay.presumed_vector import PresumedVector
 from eventing.peering.rules.deliveries import Failure
+from eventing.peering.selectors.deliveries import delivery_get
 from eventing.peering.services.deliveries import delivery_failed
-from eventing.replication.forwarding import wakeups
+from eventing.replication.forwarding import comparing, wakeups
 from eventing.replication.forwarding.new_events import events_forward
 from eventing.replication.forwarding.sweeping import peers_sweep
 from eventing.replication.ports import forward_start
 from eventing.store import peer_state
+from eventing.store.sweep_notes import sweep_notes
 from eventing.store.waiting_vectors import vectors_note, vectors_urgent_set, vectors_waiting
 from tests.peering.other_domain import OtherDomain
 from tests.replication.answering import FakePeer, forward_woken, own, publish, shared
@@ -38,7 +41,7 @@ def met(b: OtherDomain, started: list[str]) -> str:
     rp = shared(b)
     forward_woken(rp)
     started.clear()
-    peer_state.compare_begin(["b.test"], 60)  # no comparison finds anything
+    sweep_notes(["b.test"], 60)  # no comparison finds anything
     return rp
 
 
@@ -56,6 +59,32 @@ def test_an_event_wakes_forwarding_to_peers_that_are_sent_it(
     events_forward({"b.test": [rp]})
     assert started == ["b.test"]
     assert vectors_waiting(["b.test"]) == {}
+
+
+def backlog() -> int:
+    """The backlog of b as it is shown after a comparison."""
+    peer_state.compare_again(["b.test"])
+    peers_sweep()
+    row = delivery_get("b.test")
+    return 0 if row is None else row.backlog
+
+
+@pytest.mark.parametrize("where", ["sent", "announced", "presumed"])
+def test_events_that_a_peer_is_about_to_have_are_no_backlog(
+    peer: FakePeer, b: OtherDomain, started: list[str], monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    rp = met(b, started)
+    if where == "announced":
+        made_lazy(rp, b)
+    publish(rp, 2)
+    if where == "presumed":
+        presumed = PresumedVector({own(rp): 3}, {}, time.time() + 60)
+        watermarks.links_change(b.name, [rp], lambda _, link: msgspec.structs.replace(link, presumed=presumed))
+    assert backlog() == 0
+    monkeypatch.setattr(comparing, "UNDER_WAY_S", 0.0)
+    assert backlog() == (2 if where == "sent" else 0)
+    delivery_failed(peer="b.test", failure=Failure.UNREACHABLE, detail="gone", jitter=0.5)
+    assert backlog() == 2
 
 
 def test_an_event_of_which_a_peer_is_sent_a_vector_only_wakes_nobody(
@@ -119,11 +148,11 @@ def test_a_timer_for_what_has_arrived_by_another_link_begins_no_turn(
     awaiting(rp, b, 0)
     peers_sweep()
     assert started == []
-    assert watermarks.next_due(["b.test"]).get("b.test", math.inf) > time.time()
+    assert sweep_notes(["b.test"], 60).timers_at.get("b.test", math.inf) > time.time()
     awaiting(rp, b, 5)
     peers_sweep()
     assert started == ["b.test"]
-    assert watermarks.next_due(["b.test"])["b.test"] <= time.time(), "for the turn"
+    assert sweep_notes(["b.test"], 60).timers_at["b.test"] <= time.time(), "for the turn"
 
 
 def test_a_failure_that_redis_has_forgotten_is_noted_there_again(

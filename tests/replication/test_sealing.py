@@ -41,6 +41,7 @@ from eventing.replication.services.sealing import (
 from eventing.replication.services.sealing_turns import SealingTurns
 from eventing.rps.services.rendezvous_points import rendezvous_point_create
 from eventing.store.client import client as redis_client
+from eventing.store.sealing_holds import held_since
 from tests.log.runs import seal_keep
 from tests.planes import in_threads, principal, types_at
 from tests.replication.own_logs import backup, decode, head, kept, new_log, own_key, publish, put_back, read, state
@@ -524,7 +525,7 @@ def test_a_round_says_where_more_is_left_than_one_run_covers() -> None:
 def test_threads_that_need_the_same_seal_have_it_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     rp = new_log()
     publish(rp, 3)
-    unsealed, wait, held_since = federated_bulk.unsealed_all, SealingTurns.wait, sealing.held_since
+    unsealed, wait = federated_bulk.unsealed_all, SealingTurns.wait
     found_unsealed, waiting = Barrier(4, timeout=30), Semaphore(0)
     signed: list[Any] = []
 

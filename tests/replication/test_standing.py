@@ -15,7 +15,7 @@ from eventing.peering.rules.deliveries import UNTAKEN_SHOWN_S, PeerStanding, Sta
 from eventing.peering.selectors.standing import standings
 from eventing.peering.services.deliveries import deliveries_shown
 from eventing.peering.services.peers import CONTACT_S
-from eventing.replication.forwarding import wakeups
+from eventing.replication.forwarding import comparing, wakeups
 from eventing.replication.forwarding.outbound import forward
 from eventing.replication.forwarding.sweeping import peers_sweep
 from eventing.store import peer_state
@@ -60,8 +60,9 @@ def test_a_peer_that_asks_for_a_long_pause_is_named_until_it_is_over(peer: FakeP
 
 
 def test_a_peer_that_answers_and_takes_nothing_is_named_until_it_takes_something(
-    peer: FakePeer, b: OtherDomain
+    peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(comparing, "UNDER_WAY_S", 0.0)
     rp = shared(b, 1)
     wakeups.wake("b.test", [rp])
     forward("b.test")

@@ -9,11 +9,13 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from eventing.access.models import DomainKey
+from eventing.sql.remembered import remembered
+
+NEWEST_FIRST = ("-not_before", F("not_after").desc(nulls_first=True), "kid")
 
 
 def _running(now: datetime) -> QuerySet[DomainKey]:
-    newest_first = ("-not_before", F("not_after").desc(nulls_first=True), "kid")
-    return DomainKey.objects.filter(Q(not_after=None) | Q(not_after__gt=now)).order_by(*newest_first)
+    return DomainKey.objects.filter(Q(not_after=None) | Q(not_after__gt=now)).order_by(*NEWEST_FIRST)
 
 
 def is_prepared() -> bool:
@@ -27,8 +29,15 @@ def signing_key(now: datetime | None = None) -> dict[str, Any] | None:
     Additional members: `kid`, and if its end is known, `exp` (Unix seconds): no token may outlive the key.
     """
     now = now or timezone.now()
-    key = _running(now).filter(not_before__lte=now).first()
+    begun = (key for key in _all() if key.not_before <= now and (key.not_after is None or key.not_after > now))
+    key = next(begun, None)
     return {**key.private_jwk, "kid": key.kid, **_end(key)} if key else None
+
+
+@remembered
+def _all() -> list[DomainKey]:
+    """Return all keys, the one that would sign first; ended ones are few: they are removed with what they signed."""
+    return list(DomainKey.objects.order_by(*NEWEST_FIRST))
 
 
 def verification_keys(now: datetime | None = None) -> dict[str, dict[str, Any]]:

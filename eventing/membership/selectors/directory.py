@@ -18,6 +18,7 @@ from eventing.membership.rules.records import CHAIN_MAX, identity_of, keys_of, r
 from eventing.overlay.directory_records import DomainRecord
 from eventing.peering.ports import DirectoryRecord
 from eventing.sql.pages import LIMIT_DEFAULT, Page, cursor_of, key_of
+from eventing.sql.remembered import remembered
 
 KEYS_CACHED_S = 20.0
 """A domain's keys are read again after this; a request with an unknown key reads them at once."""
@@ -34,8 +35,13 @@ def record_of(name: str) -> DirectoryRecord | None:
 
 def directory_record(name: str, *, expired: bool = False) -> DomainRecord | None:
     """Return the newest record of a domain; with `expired` also one that has left the directory."""
-    row = DirectoryDomain.objects.filter(name=name).only("record", "held").first()
+    row = _row_of(name)
     return None if row is None or not (row.held or expired) else _record(row)
+
+
+@remembered
+def _row_of(name: str) -> DirectoryDomain | None:
+    return DirectoryDomain.objects.filter(name=name).only("record", "held").first()
 
 
 def directory_records_of(names: Collection[str]) -> dict[str, DomainRecord]:

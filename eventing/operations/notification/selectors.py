@@ -14,6 +14,8 @@ from eventing.operations.notification.models import AlarmNotice, ContactPoint
 from eventing.operations.notification.rules.contact_points import NAME_CHARS_MAX
 from eventing.operations.notification.shapes import ContactPointAnswer
 from eventing.rps.rules.watches import SEVERITIES
+from eventing.sql.leases import is_due
+from eventing.sql.remembered import remembered
 
 PENDING_MAX = 1000  # bound: alarms of one message, listed or counted; the others are in the next one
 
@@ -39,7 +41,14 @@ def contact_points() -> Sequence[ContactPoint]:
 
 def contact_points_due(now: datetime) -> Sequence[ContactPoint]:
     """Return the contact points to which something may be sent."""
+    if not is_due(_first_due(), now):
+        return []
     return list(ContactPoint.objects.filter(next_at__lte=now).order_by("next_at"))
+
+
+@remembered
+def _first_due() -> datetime | None:
+    return ContactPoint.objects.order_by("next_at").values_list("next_at", flat=True).first()
 
 
 def contact_point_get(contact_point: str, *, lock: bool = False) -> ContactPoint:

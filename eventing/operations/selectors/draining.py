@@ -18,6 +18,7 @@ from eventing.replication.joining.presenters import replicas_shown
 from eventing.replication.models import ReplicaAdmission
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.rules.home_terms import plan_in_force
+from eventing.sql.remembered import remembered
 from eventing.store.load import rps_loads
 from eventing.store.presence import gateways_alive
 
@@ -43,7 +44,15 @@ def drain_latest() -> DomainDrain | None:
 
 def drain_active(*, now: datetime | None = None) -> DomainDrain | None:
     """Return the drain under way; None for none."""
+    last = _last_drain()
+    if last is None or last.ended_at is not None or last.until <= (now or timezone.now()):
+        return None
     return DomainDrain.objects.filter(id=1, ended_at=None, until__gt=now or timezone.now()).first()
+
+
+@remembered
+def _last_drain() -> DomainDrain | None:
+    return DomainDrain.objects.filter(id=1).first()
 
 
 def draining() -> bool:

@@ -12,6 +12,7 @@ from django.utils import timezone
 from eventing.core.decoding import Undecodable, json_reader
 from eventing.overlay.load_rows import DomainLoad
 from eventing.peering.models import Acquaintance, PeerDelivery
+from eventing.sql.remembered import remembered
 from eventing.store.load import gateway_loads
 from eventing.store.presence import gateways_alive
 
@@ -59,6 +60,7 @@ def _samples(rows: Iterable[bytes]) -> Iterable[GatewaySample]:
             yield sample
 
 
+@remembered
 def _backlog() -> int:
     rows = (PeerDelivery, Acquaintance)
     return sum(one.objects.aggregate(events=Sum("backlog"))["events"] or 0 for one in rows)

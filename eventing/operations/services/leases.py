@@ -19,6 +19,7 @@ from eventing.outbox import administrative_events as events
 from eventing.outbox.services import change
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.services import rendezvous_points
+from eventing.sql.leases import expires_first, is_due, warns_first
 from eventing.sql.locking import locked_batch
 from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.selectors.losses import losses_at, losses_of
@@ -49,7 +50,7 @@ def leases_reap(*, now: datetime | None = None) -> int:
 def rendezvous_points_expire(*, now: datetime) -> int:
     """Remove one batch of RPs whose lease has expired, with their history and subscriptions. Returns how many."""
     ended = RendezvousPoint.objects.filter(expires_at__lte=now).order_by("expires_at")
-    if not ended.exists():  # mostly so, and much cheaper than a transaction
+    if not is_due(expires_first(RendezvousPoint), now):
         return 0
     with_subscriptions = ended.filter(subscriptions__isnull=False).values_list("id", flat=True).distinct()
     found = {rp: losses_at(rp) for rp in with_subscriptions[:REAP_BATCH]}  # Redis is read before SQL is locked
@@ -65,7 +66,7 @@ def rendezvous_points_expire(*, now: datetime) -> int:
 def subscriptions_expire(*, now: datetime) -> int:
     """Remove one batch of subscriptions whose lease has expired. Returns how many."""
     ended = Subscription.objects.filter(expires_at__lte=now).order_by("expires_at")
-    if not ended.exists():
+    if not is_due(expires_first(Subscription), now):
         return 0
     found = losses_of(ended.values_list("id", flat=True)[:REAP_BATCH])  # Redis is read before SQL is locked
     with change(now) as outbox:
@@ -79,7 +80,7 @@ def subscriptions_expire(*, now: datetime) -> int:
 def intakes_expire(*, now: datetime) -> int:
     """Remove one batch of intakes whose lease has expired. Returns how many."""
     ended = Intake.objects.filter(expires_at__lte=now).order_by("expires_at")
-    if not ended.exists():
+    if not is_due(expires_first(Intake), now):
         return 0
     with change(now) as outbox:
         rows = locked_batch(ended, REAP_BATCH)
@@ -98,7 +99,7 @@ def leases_warn(*, now: datetime | None = None) -> int:
 
 def _warn(leased: QuerySet[Leased], now: datetime) -> int:
     due = leased.filter(warned_at=None, warn_at__lte=now, expires_at__gt=now).order_by("warn_at")
-    if not due.exists():
+    if not is_due(warns_first(leased.model), now) or not due.exists():
         return 0
     with change(now) as outbox:
         rows = locked_batch(due, WARN_BATCH)

@@ -8,6 +8,7 @@ from eventing.peering.models import Acquaintance, DeliveryColumns, PeerDelivery
 from eventing.peering.rules.deliveries import PROBED, STOPS, Failure
 from eventing.peering.selectors.domain_documents import domain_document
 from eventing.peering.selectors.partners import Partner, acquaintances_all
+from eventing.sql.remembered import remembered
 
 
 def delivery_get(peer: str) -> PeerDelivery | None:
@@ -22,8 +23,12 @@ def partner_delivery_get(name: str) -> DeliveryColumns | None:
 
 def deliveries_held() -> dict[str, DeliveryColumns]:
     """Return the present rows of deliveries to peers and acquaintances by name, without peers to which it has never failed."""
-    peers: list[DeliveryColumns] = list(PeerDelivery.objects.order_by("peer_id"))
-    return {row.partner: row for row in [*peers, *acquaintances_all()]}
+    return {row.partner: row for row in [*_of_peers(), *acquaintances_all()]}
+
+
+@remembered
+def _of_peers() -> list[PeerDelivery]:
+    return list(PeerDelivery.objects.order_by("peer_id"))
 
 
 def delivery_due(delivery: DeliveryColumns, peer: Partner, now: datetime, probed: bool) -> bool:

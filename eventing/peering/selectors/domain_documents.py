@@ -13,7 +13,9 @@ from eventing.core.signing import Signed
 from eventing.peering.models import DomainDocument
 from eventing.peering.rules.domain_documents import KEYS_MAX, BadDocument, read
 from eventing.peering.rules.domain_documents import VerifiedDomainDocument as Document
+from eventing.sql.remembered import remembered
 
+FEW_DOCUMENTS = 32  # of some KiB each: read at once
 REFUSED_LOGGED = 256  # stored documents that are logged once each
 log = logging.getLogger(__name__)
 
@@ -48,8 +50,16 @@ def domain_statement(name: str) -> Signed | None:
     """Return the trusted document as signed, for passing on. This domain's own may be out of date: `own_document`
     issues it.
     """
-    row = DomainDocument.objects.filter(name=name).first()
+    few = _documents_if_few()
+    row = DomainDocument.objects.filter(name=name).first() if few is None else few.get(name)
     return row.statement if row is not None and _is_valid(row) else None
+
+
+@remembered
+def _documents_if_few() -> dict[str, DomainDocument] | None:
+    """Return the documents of all known domains by name; None where they are more than FEW_DOCUMENTS."""
+    rows = list(DomainDocument.objects.all()[: FEW_DOCUMENTS + 1])
+    return {row.name: row for row in rows} if len(rows) <= FEW_DOCUMENTS else None
 
 
 def domain_statements(names: list[str]) -> list[Signed]:

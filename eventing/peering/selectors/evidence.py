@@ -10,6 +10,7 @@ from eventing.core.errors import NotFound
 from eventing.core.signing import Signed
 from eventing.peering.models import Evidence, EvidenceSpread
 from eventing.sql.pages import LIMIT_DEFAULT, Page, page_newest
+from eventing.sql.remembered import remembered
 
 PENDING_MAX = 16  # proofs of one exchange: at most 16 KiB
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -26,9 +27,16 @@ class Pending(NamedTuple):
 
 def evidence_pending(peer: str, limit: int = PENDING_MAX) -> list[Pending]:
     """Return the next proofs, oldest first, that `peer` has neither received nor delivered."""
+    if not _is_any():
+        return []
     through = EvidenceSpread.objects.filter(peer=peer).values_list("through", flat=True).first() or 0
     rows = Evidence.objects.filter(id__gt=through).exclude(carrier=peer).order_by("id")[:limit]
     return [Pending(row.id, *seals_of(row)) for row in rows]
+
+
+@remembered
+def _is_any() -> bool:
+    return Evidence.objects.exists()
 
 
 def feed_forked(rp: str, origin: str, epoch: str) -> bool:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from eventing.core.container import per_process
 from eventing.peering.models import Acquaintance, Peer
 from eventing.peering.selectors.peers import peer_get, peers_active
+from eventing.sql.remembered import remembered
 
 Partner: TypeAlias = Peer | Acquaintance
 CACHE_S = 1.0  # after this time the end of an acquaintance has effect in every process
@@ -33,7 +34,7 @@ class _Cache:
         with self._lock:
             if time.monotonic() - self._read_at >= CACHE_S:
                 began_at = time.monotonic()
-                self._rows = {row.name: row for row in Acquaintance.objects.order_by("name")}
+                self._rows = {row.name: row for row in acquaintances_all()}
                 self._read_at = began_at  # writes after this time are not in it
             return self._rows
 
@@ -55,6 +56,7 @@ def acquaintances() -> list[Acquaintance]:
     return [row for row in _cache().rows().values() if not _is_decided(row.name)]
 
 
+@remembered
 def acquaintances_all() -> list[Acquaintance]:
     """Return the present rows of all acquaintances, by name; ACQUAINTANCES_MAX bounds their number."""
     return list(Acquaintance.objects.order_by("name"))

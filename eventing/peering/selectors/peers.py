@@ -18,6 +18,7 @@ from eventing.core.errors import NotFound
 from eventing.core.names import DOMAIN_PATTERN
 from eventing.peering.models import Peer
 from eventing.peering.rules.peers import PeeringState
+from eventing.sql.remembered import remembered
 
 CACHE_S = 1.0  # after this time a suspension has effect in every process: the peer's tokens and requests are refused
 
@@ -37,8 +38,7 @@ class _Cache:
         with self._lock:
             if time.monotonic() - self._read_at >= CACHE_S:
                 began_at = time.monotonic()
-                rows = Peer.objects.defer("asked_document").order_by("name")
-                self._rows = {row.name: row for row in rows}
+                self._rows = {row.name: row for row in peers_all()}
                 self._read_at = began_at  # writes after this time are not in it
             return self._rows
 
@@ -77,6 +77,7 @@ def peer_row(name: str) -> Peer:
     return row
 
 
+@remembered
 def peers_all() -> list[Peer]:
     """Return the present rows of all peers, by name; PEERS_MAX + ASKED_MAX bound their number."""
     return list(Peer.objects.defer("asked_document").order_by("name"))

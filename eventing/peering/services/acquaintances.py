@@ -18,6 +18,7 @@ from eventing.peering.ports import DirectoryRecord, peer_removed
 from eventing.peering.rules.acquaintances import ACQUAINTANCES_MAX, LEASE_S, AcquaintanceEnd
 from eventing.peering.rules.peers import PeeringState
 from eventing.peering.selectors.partners import acquaintances_forget
+from eventing.sql.leases import expires_first, is_due
 from eventing.sql.locking import lock_domain
 
 DECIDED = (PeeringState.ACTIVE, PeeringState.SUSPENDED)
@@ -79,8 +80,10 @@ def acquaintance_ends(name: str, reason: AcquaintanceEnd, outbox: Outbox) -> boo
 def acquaintances_expire(*, now: datetime | None = None) -> int:
     """End acquaintances whose leases nothing renewed. Returns how many."""
     now = now or timezone.now()
+    if not is_due(expires_first(Acquaintance), now):
+        return 0
     lapsed = list(Acquaintance.objects.filter(expires_at__lte=now).values_list("name", flat=True))
-    return acquaintances_end(names=lapsed, reason=AcquaintanceEnd.EXPIRED, now=now) if lapsed else 0
+    return acquaintances_end(names=lapsed, reason=AcquaintanceEnd.EXPIRED, now=now)
 
 
 def acquaintance_contacted(row: Acquaintance, *, now: datetime | None = None) -> None:

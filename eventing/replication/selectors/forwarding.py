@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.utils import timezone
 
@@ -18,6 +19,7 @@ from eventing.replication.models import ReplicaAdmission
 from eventing.replication.selectors.replicas import SKEW_S, links_of_rps
 from eventing.rps.models import RendezvousPoint
 from eventing.sql.leases import renewed_by_use_from
+from eventing.sql.remembered import remembered
 
 CACHE_S = 1.0  # after this time every process sees a join, a leave or an admission
 CACHED_MAX = 20_000  # RPs; ~1 KiB each
@@ -107,13 +109,7 @@ def participations_forget() -> None:
 
 def _read(rps: list[str]) -> dict[str, Participation]:
     own = config().domain
-    columns = ("home", "expires_at", "asked_s", "renew_on_use", "term")
-    homes = {rp: about for rp, *about in RendezvousPoint.objects.filter(id__among=rps).values_list("id", *columns)}
-    links = links_of_rps(rps)
-    admitted: dict[str, dict[str, datetime]] = {}
-    rows = ReplicaAdmission.objects.filter(rp__among=rps, revoked=False)
-    for rp, domain, expires_at in rows.values_list("rp_id", "domain", "expires_at"):
-        admitted.setdefault(rp, {})[domain] = expires_at
+    homes, links, admitted = _rows(tuple(rps))
     acquainted = {row.name for row in acquaintances()}
     now = timezone.now()
     found = dict.fromkeys(rps, NOBODY)
@@ -123,6 +119,20 @@ def _read(rps: list[str]) -> dict[str, Participation]:
         who = Participation(home or own, links.get(rp, ()), admitted.get(rp, {}), renewed_from, term)
         found[rp] = replace(who, links=_admitted_links(who, acquainted, now)) if acquainted else who
     return found
+
+
+@remembered
+def _rows(
+    rps: tuple[str, ...],
+) -> tuple[dict[str, list[Any]], dict[str, tuple[str, ...]], dict[str, dict[str, datetime]]]:
+    """Return columns, links and admissions by RP."""
+    columns = ("home", "expires_at", "asked_s", "renew_on_use", "term")
+    homes = {rp: about for rp, *about in RendezvousPoint.objects.filter(id__among=rps).values_list("id", *columns)}
+    admitted: dict[str, dict[str, datetime]] = {}
+    rows = ReplicaAdmission.objects.filter(rp__among=rps, revoked=False)
+    for rp, domain, expires_at in rows.values_list("rp_id", "domain", "expires_at"):
+        admitted.setdefault(rp, {})[domain] = expires_at
+    return homes, links_of_rps(rps), admitted
 
 
 def _admitted_links(who: Participation, acquainted: set[str], now: datetime) -> tuple[str, ...]:

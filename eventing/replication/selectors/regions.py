@@ -18,6 +18,7 @@ from eventing.replication.models import ReplicaAdmission, ReplicaLink
 from eventing.replication.selectors.forwarding import Participation
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.rules.statements import admission_read, unpacked
+from eventing.sql.remembered import remembered
 
 
 class Region(NamedTuple):
@@ -57,6 +58,7 @@ def region_of(who: Participation, now: datetime) -> str:
     return region_id({who.home, *(domain for domain in who.admitted if who.takes_part(domain, now))})
 
 
+@remembered
 def regions_version() -> tuple[object, ...]:
     """Return values that differ once participants change other than by expiry: one read.
 
@@ -70,7 +72,12 @@ def regions_version() -> tuple[object, ...]:
 
 def links_version() -> tuple[object, ...]:
     """Return values that differ once participants, or the rows of links, change other than by expiry."""
-    return (*regions_version(), *ReplicaLink.objects.aggregate(count=Count("id"), newest=Max("id")).values())
+    return (*regions_version(), *_links_counted())
+
+
+@remembered
+def _links_counted() -> tuple[object, ...]:
+    return tuple(ReplicaLink.objects.aggregate(count=Count("id"), newest=Max("id")).values())
 
 
 def admission_next_end(now: datetime) -> datetime | None:

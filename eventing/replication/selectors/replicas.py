@@ -12,10 +12,13 @@ from django.utils import timezone
 from eventing.conf import config
 from eventing.replication.models import ReplicaAdmission, ReplicaEnd, ReplicaLink
 from eventing.rps.models import RendezvousPoint
+from eventing.sql.leases import is_due
+from eventing.sql.remembered import remembered
 
 SKEW_S = (
     30  # how far the clocks of two domains may differ; what expires by the home's clock expires here that much later
 )
+FEW_LINKS = 256  # with all peers together: read at once
 LINKS_MAX = 1000  # links of one peer read at once; RPs of one request (peering/wire/messages.py)
 
 
@@ -46,8 +49,23 @@ def links_of_rps(rps: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 def links_of_peer(peer: str, *, after: str = "") -> list[str]:
     """Return the RPs linked with a peer, by id: at most LINKS_MAX, those after the id `after`."""
+    few = _links_if_few()
+    if few is not None:
+        return [rp for rp in few.get(peer, ()) if rp > after][:LINKS_MAX]
     rows = _live().filter(peer=peer, rp__gt=after).order_by("rp")
     return list(rows.values_list("rp_id", flat=True)[:LINKS_MAX])
+
+
+@remembered
+def _links_if_few() -> dict[str, list[str]] | None:
+    """Return the RPs linked with each peer, by id; None where they are more than FEW_LINKS together."""
+    rows = list(_live().order_by("rp").values_list("peer", "rp_id")[: FEW_LINKS + 1])
+    if len(rows) > FEW_LINKS:
+        return None
+    found: dict[str, list[str]] = {}
+    for peer, rp in rows:
+        found.setdefault(peer, []).append(rp)
+    return found
 
 
 def links_by_peer(row: RendezvousPoint) -> dict[str, ReplicaLink]:
@@ -63,8 +81,17 @@ def links_with(peer: str, *, after: str, count: int) -> list[ReplicaLink]:
 
 def rps_stopped_before(moment: datetime) -> list[str]:
     """Return RPs with links that stopped before this moment, at most LINKS_MAX."""
+    if not is_due(_stopped_first(), moment):
+        return []
     rows = ReplicaLink.objects.filter(state=ReplicaLink.State.STOPPED, changed_at__lte=moment)
     return list(rows.order_by("rp").values_list("rp_id", flat=True).distinct()[:LINKS_MAX])
+
+
+@remembered
+def _stopped_first() -> datetime | None:
+    """Return when the first of the stopped links stopped; None: none is."""
+    rows = ReplicaLink.objects.filter(state=ReplicaLink.State.STOPPED).order_by("changed_at")
+    return rows.values_list("changed_at", flat=True).first()
 
 
 def replica_kept(rp: str) -> RendezvousPoint | None:

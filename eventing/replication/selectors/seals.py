@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from eventing.replication.models import SealHead
+from eventing.sql.remembered import remembered
 
 RPS_AT_ONCE = 500  # of one query
 
@@ -14,6 +15,11 @@ def epoch_heads(rps: Sequence[str]) -> tuple[dict[str, dict[str, int]], dict[tup
     """Return per RP and epoch the last sealed sequence, the epochs of an RP in order; and by RP and epoch the digest of
     that seal.
     """
+    return _epoch_heads(tuple(rps))
+
+
+@remembered
+def _epoch_heads(rps: tuple[str, ...]) -> tuple[dict[str, dict[str, int]], dict[tuple[str, str], bytes]]:
     found: dict[str, dict[str, int]] = {}
     digests: dict[tuple[str, str], bytes] = {}
     rows = SealHead.objects.filter(rp__among=rps).order_by("id").values_list("rp", "epoch", "last", "digest")

@@ -7,12 +7,18 @@ from datetime import datetime
 from eventing.conf import config
 from eventing.replication.selectors.forwarding import Participation, participations
 from eventing.rps.models import RendezvousPoint
+from eventing.sql.remembered import remembered
 
 PLANNED_RPS_MAX = 200  # bound: RPs whose routes are planned; further ones go by the trees of their feeds alone
 
 
 def targets() -> dict[str, float]:
     """Return the target reliability of each RP that has one; at most PLANNED_RPS_MAX."""
+    return {**_targets()}
+
+
+@remembered
+def _targets() -> dict[str, float]:
     rows = RendezvousPoint.objects.exclude(reliability=None).order_by("id")
     return {rp: target or 0.0 for rp, target in rows.values_list("id", "reliability")[:PLANNED_RPS_MAX]}
 

@@ -52,6 +52,7 @@ from eventing.rps.rules.home_terms import (
     record_packed,
     signature_make,
 )
+from eventing.sql.remembered import remembered
 
 
 class Candidature(NamedTuple):
@@ -73,10 +74,16 @@ class CastVote(NamedTuple):
 
 def electing() -> list[ElectedRp]:
     """Return the RPs whose home this domain elects, with their plans, by id; not those whose home it is."""
-    rows = RendezvousPoint.objects.exclude(homes=None).exclude(home="").filter(expires_at__gt=timezone.now())
+    now = timezone.now()
+    return [(row, plan) for row, plan in _elected_by(config().domain) if row.expires_at > now]
+
+
+@remembered
+def _elected_by(domain: str) -> list[ElectedRp]:
+    rows = RendezvousPoint.objects.exclude(homes=None).exclude(home="")
     columns = ("genesis", "home", "homes", "term", "expires_at")
     found = ((row, plan_in_force(row.home_record)) for row in rows.only(*columns).order_by("id"))
-    return [(row, plan) for row, plan in found if plan is not None and plan.elects(config().domain)]
+    return [(row, plan) for row, plan in found if plan is not None and plan.elects(domain)]
 
 
 def homes_to_probe(pairs: Sequence[ElectedRp]) -> list[str]:

@@ -21,6 +21,8 @@ from eventing.replication.selectors.replicas import links_of_rp, participants
 from eventing.replication.services.withdrawals import withdrawn_from
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.services.descriptors import descriptor_sign
+from eventing.sql.leases import is_due
+from eventing.sql.remembered import remembered
 
 KEPT_S = 86_400  # clients that return within a day are redirected
 URLS_MAX = 16  # URLs of other replicas, for clients
@@ -103,8 +105,16 @@ def end_enqueue(*, rp: str, peers: Iterable[str], now: datetime | None = None) -
 def ends_due(*, now: datetime | None = None, limit: int = 100) -> list[ReplicaEnd]:
     """Return ends that peers are to be notified of now, those that have waited longest first."""
     now = now or timezone.now()
+    if not is_due(_first_due(), now):
+        return []
     rows = ReplicaEnd.objects.filter(next_try_at__lte=now, until__gt=now).exclude(pending=[])
     return list(rows.order_by("next_try_at")[:limit])
+
+
+@remembered
+def _first_due() -> datetime | None:
+    rows = ReplicaEnd.objects.exclude(pending=[]).order_by("next_try_at")
+    return rows.values_list("next_try_at", flat=True).first()
 
 
 def end_acknowledged(*, rp: str, acknowledged: Iterable[str], now: datetime | None = None) -> None:

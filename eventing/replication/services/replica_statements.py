@@ -57,9 +57,11 @@ from eventing.rps.rules.statements import (
 from eventing.rps.selectors.event_data import rp_data
 from eventing.rps.services.descriptors import descriptor_sign
 from eventing.rps.services.rendezvous_points import remove
+from eventing.sql.remembered import remembered
 
 logger = logging.getLogger(__name__)
 
+UNTOLD_MAX = 256  # links whose statements are to be sent that are read at once
 DOCUMENTS_MAX = 64  # in one message (wire.STATEMENTS_MAX)
 
 
@@ -90,8 +92,20 @@ def statements_of(rp: str) -> list[Signed]:
 
 def statements_pending(peer: str, rps: Iterable[str]) -> dict[str, PendingStatements]:
     """Return those RPs, with statements, whose statements the peer has not acknowledged. One query if there are none."""
-    links = ReplicaLink.objects.filter(peer=peer, rp__among=list(rps)).exclude(told=F("rp__statements"))
+    untold = _untold()
+    wanted = [rp for rp in rps if untold is None or (peer, rp) in untold]
+    if not wanted:
+        return {}
+    links = ReplicaLink.objects.filter(peer=peer, rp__among=wanted).exclude(told=F("rp__statements"))
     return {link.rp_id: _pending(link) for link in links.select_related("rp")}
+
+
+@remembered
+def _untold() -> frozenset[tuple[str, str]] | None:
+    """Return (peer, RP) of all links whose peer has not acknowledged the RP's statements; None where they are many."""
+    links = ReplicaLink.objects.exclude(told=F("rp__statements")).values_list("peer", "rp_id")[: UNTOLD_MAX + 1]
+    found = frozenset(links)
+    return found if len(found) <= UNTOLD_MAX else None
 
 
 def _pending(link: ReplicaLink) -> PendingStatements:
@@ -115,7 +129,8 @@ def term_stated(peer: str, rp: str, term: int) -> None:
     ReplicaLink.objects.filter(peer=peer, rp=rp).exclude(term=term).update(term=term)
 
 
-def links_pending(limit: int = 1000) -> list[tuple[str, str]]:
+@remembered
+def links_pending(limit: int = 1000) -> Sequence[tuple[str, str]]:
     """Return (peer, RP) of live links whose peer has not acknowledged the RP's statements."""
     links = ReplicaLink.objects.filter(state=ReplicaLink.State.LIVE).exclude(told=F("rp__statements"))
     return list(links.order_by("peer", "rp").values_list("peer", "rp_id")[:limit])

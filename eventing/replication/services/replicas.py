@@ -51,7 +51,9 @@ from eventing.rps.selectors.descriptors import descriptor_of
 from eventing.rps.selectors.event_data import rp_data
 from eventing.rps.services.permission import require_creation
 from eventing.rps.services.quotas import require_domain_quota, require_rp_quota
+from eventing.sql.leases import is_due
 from eventing.sql.locking import lock_domain
+from eventing.sql.remembered import remembered
 
 HISTORY_MEMBERS = ("max_events", "max_bytes", "max_age_s")
 RENEW_BATCH = 100  # replicas in one sweep
@@ -192,11 +194,17 @@ def replicas_to_renew(*, now: datetime | None = None) -> list[RendezvousPoint]:
     Homes grant the leases: by expiry alone, one home with many short leases would leave no room for others.
     """
     now = now or timezone.now()
-    rows = RendezvousPoint.objects.filter(renew_at__lte=now, expires_at__gt=now).exclude(home="")
-    if not rows.exists():  # mostly so, and much cheaper than to number no rows
+    if not is_due(_first_renewal(), now):
         return []
+    rows = RendezvousPoint.objects.filter(renew_at__lte=now, expires_at__gt=now).exclude(home="")
     turn = Window(RowNumber(), partition_by=F("home"), order_by=F("expires_at").asc())
     return list(rows.annotate(turn=turn).order_by("turn", "expires_at")[:RENEW_BATCH])
+
+
+@remembered
+def _first_renewal() -> datetime | None:
+    rows = RendezvousPoint.objects.exclude(renew_at=None).exclude(home="").order_by("renew_at")
+    return rows.values_list("renew_at", flat=True).first()
 
 
 def renewal_note_failed(*, rp: str, now: datetime | None = None) -> bool:

@@ -19,6 +19,8 @@ from django.utils import timezone
 from eventing.peering.selectors.partners import partners
 from eventing.replication.models import ReplicaAdmission
 from eventing.rps.rules.statements import Admission
+from eventing.sql.leases import is_due
+from eventing.sql.remembered import remembered
 
 TELL_BATCH = 100  # bound: withdrawn admissions sent in one sweep; the others are left to the next sweep
 AGAIN_FRACTION = 0.1  # of the time since the withdrawal, between two attempts: a domain that was down for long is notified a little later
@@ -42,9 +44,17 @@ def withdrawals_due(*, now: datetime | None = None) -> list[ReplicaAdmission]:
     longest.
     """
     now = now or timezone.now()
+    if not is_due(_first_due(), now):
+        return []
     rows = ReplicaAdmission.objects.filter(tell_at__lte=now, tell_until__gt=now)
     rows = rows.filter(domain__in=[peer.name for peer in partners()])
     return sorted(rows.order_by("tell_at")[:TELL_BATCH], key=lambda row: row.domain)
+
+
+@remembered
+def _first_due() -> datetime | None:
+    rows = ReplicaAdmission.objects.exclude(tell_at=None).order_by("tell_at")
+    return rows.values_list("tell_at", flat=True).first()
 
 
 def withdrawals_try(rows: Iterable[ReplicaAdmission], *, now: datetime | None = None) -> None:

@@ -9,6 +9,7 @@ from eventing.core.errors import ApplicationError
 from eventing.reports.models import ReportRun
 from eventing.reports.rules.runs import ReportRunState
 from eventing.reports.selectors.report_output import ReportTable
+from eventing.sql.remembered import remembered
 
 ROWS_MAX = 500  # bound: recommendations that are read, those with the greatest saving first; the others are left out
 JOB = "placement"
@@ -22,7 +23,7 @@ def _read() -> dict[int, dict[str, list[str]]]:
 
 def placement_advice() -> Mapping[str, list[str]]:
     """Return the recommended domains by RP; empty without a report (operations/placement/ports.py)."""
-    run = ReportRun.objects.filter(job=JOB, state=ReportRunState.DONE).order_by("-period_to", "-id").first()
+    run = _last_run()
     if run is None:
         return {}
     read = _read()
@@ -30,6 +31,11 @@ def placement_advice() -> Mapping[str, list[str]]:
         read.clear()
         read[run.id] = _advice(run)
     return read[run.id]
+
+
+@remembered
+def _last_run() -> ReportRun | None:
+    return ReportRun.objects.filter(job=JOB, state=ReportRunState.DONE).order_by("-period_to", "-id").first()
 
 
 def _advice(run: ReportRun) -> dict[str, list[str]]:

@@ -10,6 +10,7 @@ from eventing.core.decoding import Undecodable, converted
 from eventing.core.modes import mode_in_force
 from eventing.operations.placement.models import PlacementBounds, StandingPolicy
 from eventing.operations.placement.rules.invitations import InvitationPolicy
+from eventing.sql.remembered import remembered
 
 REPLICAS_MAX = 16
 """Most replicas of an RP at other domains, unless its bounds, or the domain's, state another number."""
@@ -32,6 +33,7 @@ def bounds_row(rp: str) -> PlacementBounds | None:
     return PlacementBounds.objects.filter(rp=rp).first()
 
 
+@remembered
 def bounds_all() -> dict[str, PlacementBounds]:
     """Return all rows that were set, by RP."""
     return {row.rp: row for row in PlacementBounds.objects.order_by("rp")}

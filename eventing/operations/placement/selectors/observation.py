@@ -36,6 +36,7 @@ from eventing.replication.models import ReplicaAdmission
 from eventing.replication.rules.known_routes import traits_of
 from eventing.replication.services.replica_admissions import may_replicate
 from eventing.rps.models import RendezvousPoint
+from eventing.sql.remembered import remembered
 
 COUNTS_S = 120.0
 """Seconds within which a replica must reach the home's vector at its invitation; later it counts as failing."""
@@ -92,10 +93,18 @@ def observation(
 
 def _rows(own: OwnState, bounds: Iterable[str], advice: Iterable[str], now: datetime) -> list[RendezvousPoint]:
     """Return own RPs with load, bounds, advice or replicas that were placed: the greatest load first."""
-    placed = PlacedReplicaRow.objects.values_list("rp", flat=True).distinct()[:RPS_MAX]
-    named = list(dict.fromkeys([*sorted(own.rps, key=lambda rp: -own.rps[rp]), *bounds, *placed, *advice]))[:RPS_MAX]
+    every = [*sorted(own.rps, key=lambda rp: -own.rps[rp]), *bounds, *rps_placed(), *advice]
+    named = list(dict.fromkeys(every))[:RPS_MAX]
+    if not named:
+        return []
     found = RendezvousPoint.objects.filter(id__in=named, home="", expires_at__gt=now, descriptor__isnull=False)
     return sorted(found, key=lambda row: (-own.rps.get(row.id, 0.0), row.id))
+
+
+@remembered
+def rps_placed() -> list[str]:
+    """Return RPs with replicas that were placed, at most RPS_MAX."""
+    return list(PlacedReplicaRow.objects.values_list("rp", flat=True).distinct()[:RPS_MAX])
 
 
 def domains_observed(

@@ -36,6 +36,7 @@ from eventing.replication.models import ReplicaAdmission
 from eventing.replication.services.replica_admissions import admission_withdraw
 from eventing.rps.models import RendezvousPoint
 from eventing.rps.selectors.rendezvous_points import rp_live
+from eventing.sql.remembered import remembered
 
 WORK_S = 40.0
 """Seconds after which a task takes no further domain: it must end before its time limit."""
@@ -58,7 +59,9 @@ def placement_carry_out(*, now: datetime | None = None) -> int:
 def _claim(now: datetime) -> PlacementDecision | None:
     """Take the oldest decision that is due; those that are too old are abandoned."""
     due = Q(state=APPROVED) | Q(state=WORKING, claimed_until__lte=now)
-    if not PlacementDecision.objects.filter(due).exists():  # mostly so, and much cheaper than a transaction
+    if (
+        not _is_any_open() or not PlacementDecision.objects.filter(due).exists()
+    ):  # mostly so, and much cheaper than a transaction
         return None
     with change(now) as outbox:
         rows = PlacementDecision.objects.select_for_update().order_by("id")
@@ -73,6 +76,11 @@ def _claim(now: datetime) -> PlacementDecision | None:
             decision_move(row, WORKING, outbox)
             return row
     return None
+
+
+@remembered
+def _is_any_open() -> bool:
+    return PlacementDecision.objects.filter(state__in=(APPROVED, WORKING)).exists()
 
 
 def _carry_out(row: PlacementDecision, until: float) -> int:

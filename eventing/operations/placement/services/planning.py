@@ -32,7 +32,7 @@ from eventing.operations.placement.rules.steps import LOAD, DelaysWanted, Placem
 from eventing.operations.placement.rules.views import PlacementObserved
 from eventing.operations.placement.selectors.bounds import bounds_all, bounds_in_force, domain_mode
 from eventing.operations.placement.selectors.decisions import planner_state
-from eventing.operations.placement.selectors.observation import SPREAD_S, observation, replicas_reached
+from eventing.operations.placement.selectors.observation import SPREAD_S, observation, replicas_reached, rps_placed
 from eventing.operations.placement.selectors.own_state import own_state
 from eventing.operations.placement.services.decisions import decision_propose, decisions_expire
 from eventing.operations.placement.services.following import replicas_follow
@@ -75,7 +75,7 @@ def placement_plan(*, now: datetime | None = None) -> int:
     own = own_state()
     record = PlannerRecord.objects.filter(id=1).first()
     delays = {} if record is None else {name: (one[0], one[1]) for name, one in record.delays.items()}
-    if PlacedReplicaRow.objects.exists():
+    if rps_placed():
         _count_reached(now)
         replicas_follow(now)
     seen = observation(own, delays, now, bounds)
