@@ -70,7 +70,12 @@ class PeerHello(Shape):
 class DeliveryProgress(Shape):
     """Progress and failures of delivery to a peer."""
 
-    backlog: Annotated[Count, doc("Events that wait for the peer, as of some seconds ago.")]
+    backlog: Annotated[
+        Count,
+        doc(
+            "Events that wait for the peer, as of some seconds ago; 0 while delivery works and none has waited for 2 s."
+        ),
+    ]
     oldest_at: Annotated[Maybe, doc("When the oldest of them was stored here; null: none.")]
     failures: Annotated[Count, doc("Consecutive failures; 0 while delivery works.")]
     first_failure_at: Annotated[Maybe, doc("First of these, or since when nothing arrives although none fails.")]

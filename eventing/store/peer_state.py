@@ -226,11 +226,6 @@ def cut_off(peers: Sequence[str]) -> list[str]:
     return [peer for peer, value in zip(peers, pipeline.execute(), strict=True) if value == _CUT]
 
 
-def supplied_set(peer: str) -> None:
-    """Note that the peer has just sent events that were new here."""
-    client().set(peer_key(peer, "supplied"), "1", ex=SUPPLIED_S)
-
-
 def supplied(peer: str) -> bool:
     """Return True if the peer sent new events within SUPPLIED_S: a peer that is only slow does not lie about what it holds."""
     return bool(client().exists(peer_key(peer, "supplied")))
@@ -310,8 +305,13 @@ def deliveries_reported_set(changed: Mapping[str, bytes], gone: Collection[str])
         client().hdel(DELIVERIES_TOLD_KEY, *gone)
 
 
-def traffic_count(peer: str, **counts: int) -> None:
-    """Add to the counts of the peer, by TRAFFIC_NAMES."""
+def request_noted(peer: str, counts: Mapping[str, int], *, supplied: bool) -> bool:
+    """Note a request of the peer in one round trip; return the note of `failing_set`.
+
+    Args:
+        counts: what to add to the counts of the peer, by TRAFFIC_NAMES.
+        supplied: whether it brought anything new: `supplied` is true for SUPPLIED_S.
+    """
     label = peer_label(peer)
     metrics.RECEIVED_RUNS.labels(label).inc(counts.get("runs", 0))
     metrics.RECEIVED.labels(label).inc(counts.get("events", 0))
@@ -320,7 +320,10 @@ def traffic_count(peer: str, **counts: int) -> None:
     for name, amount in counts.items():
         if amount:
             pipeline.hincrby(peer_key(peer, "traffic"), name, amount)
-    pipeline.execute()
+    if supplied:
+        pipeline.set(peer_key(peer, "supplied"), "1", ex=SUPPLIED_S)
+    pipeline.exists(peer_key(peer, "failing"))
+    return bool(pipeline.execute()[-1])
 
 
 def traffic_sent_count(peer: str, events: int) -> None:

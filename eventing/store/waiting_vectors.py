@@ -17,13 +17,15 @@ from eventing.store.keys import VECTORS_URGENT_KEY, peer_key
 _WHAT = "waiting"
 
 
-def vectors_note(waiting: Mapping[str, Collection[str]], since: float) -> None:
-    """Note that vectors of these RPs wait, by peer; those that wait already keep their time."""
+def vectors_note(waiting: Mapping[str, Collection[str]], since: float) -> bool:
+    """Note that vectors of these RPs wait, by peer; those that wait already keep their time. Returns whether links
+    fail, as `vectors_urgent_set` noted."""
     pipeline = client().pipeline(transaction=False)
     for peer, rps in waiting.items():
         if rps:
             pipeline.zadd(peer_key(peer, _WHAT), dict.fromkeys(rps, since), nx=True)
-    pipeline.execute()
+    pipeline.exists(VECTORS_URGENT_KEY)
+    return bool(pipeline.execute()[-1])
 
 
 def vectors_take(peer: str, count_max: int) -> dict[str, float]:
@@ -44,8 +46,3 @@ def vectors_waiting(peers: Sequence[str]) -> dict[str, float]:
 def vectors_urgent_set(kept_s: float) -> None:
     """Note for `kept_s` that links fail, so that vectors are sent soon by turns of their own."""
     client().set(VECTORS_URGENT_KEY, "1", px=max(1, int(kept_s * 1000)))
-
-
-def vectors_urgent() -> bool:
-    """Return the note of `vectors_urgent_set`."""
-    return bool(client().exists(VECTORS_URGENT_KEY))

@@ -134,7 +134,7 @@ export interface PeerLease {
 
 /** The state of delivery to a peer. */
 export interface DeliveryData {
-  /** Events that wait for the peer, as of some seconds ago. */
+  /** Events that wait for the peer, as of some seconds ago; 0 while delivery works and none has waited for 2 s. */
   backlog: number;
   /** When the oldest of them was stored here; null: none. */
   oldest_at: string | null;
@@ -653,7 +653,7 @@ export interface PeerHello {
 
 /** The state of delivery to a peer. */
 export interface PeerDeliveryState {
-  /** Events that wait for the peer, as of some seconds ago. */
+  /** Events that wait for the peer, as of some seconds ago; 0 while delivery works and none has waited for 2 s. */
   backlog: number;
   /** When the oldest of them was stored here; null: none. */
   oldest_at: string | null;

@@ -30,7 +30,7 @@ from eventing.membership.shapes import (
 from eventing.rps.services.histories import histories_trim, logs_sweep
 from eventing.store.overlay_pictures import picture_store, seen_store
 from eventing.store.overlay_samples import overlay_sample_store
-from eventing.store.peer_state import traffic_count, traffic_sent_count
+from eventing.store.peer_state import request_noted, traffic_sent_count
 from eventing.subscriptions.services.subscriptions import subscription_create, subscription_delete
 from tests.membership.signers import Signer
 from tests.peering.other_domain import OtherDomain
@@ -107,13 +107,13 @@ def test_a_sample_has_links_zones_with_their_coverage_and_what_was_counted_since
     peer_made(OtherDomain("b.test"))
     happenings_store([LinkMade("b.test", True, False, "chosen"), LinkMade("c.test", False, False, "accepted")])
     shown(monkeypatch, {"b.test": 12.5, "elsewhere.test": 900.0})
-    traffic_count("b.test", events=100, copies=5)
+    request_noted("b.test", {"events": 100, "copies": 5}, supplied=True)
     now = datetime.now(UTC)
     overlay_sample(now=now)
-    traffic_count("b.test", events=40, copies=10)
+    request_noted("b.test", {"events": 40, "copies": 10}, supplied=True)
     traffic_sent_count("b.test", 3)
     peer_made(OtherDomain("late.test"))
-    traffic_count("late.test", events=1_000)
+    request_noted("late.test", {"events": 1_000}, supplied=True)
     overlay_sample(now=now + timedelta(seconds=60))
     first, second = told("sampled")
     assert (first["interval_s"], first["events"], first["copies"]) == (0, 0, 0)
@@ -136,7 +136,7 @@ def test_a_sample_says_that_no_process_runs_and_after_a_pause_counts_nothing(
     shown(monkeypatch, {})
     now = datetime.now(UTC)
     overlay_sample(now=now)
-    traffic_count("b.test", events=7)
+    request_noted("b.test", {"events": 7}, supplied=True)
     monkeypatch.setattr(samples, "overlay_running", lambda: False)
     overlay_sample(now=now + timedelta(seconds=INTERVAL_S_MAX + 1))
     last = told("sampled")[-1]

@@ -156,7 +156,9 @@ async def test_traffic_with_peers_is_told_while_somebody_looks_and_once_more_whe
     await looker.run_once()
     await looker.read(DOMAIN_ADMIN)
     await looker.run_once()
-    await sync_to_async(peer_state.traffic_count)("b.test", requests=2, runs=3, events=40, copies=5)
+    await sync_to_async(peer_state.request_noted)(
+        "b.test", {"requests": 2, "runs": 3, "events": 40, "copies": 5}, supplied=True
+    )
     await sync_to_async(peer_state.traffic_sent_count)("b.test", 7)
     assert set(await proved(Proof(), looker.run_once())) == {"load.sampled", "peers.traffic"}
     (found,) = await told_at(DOMAIN_ADMIN, events.PEERS_TRAFFIC)

@@ -198,7 +198,7 @@ def test_what_a_removed_peer_brought_is_not_counted_when_it_comes_again(
 ) -> None:
     ensure_domain_key()
     add(b)
-    peer_state.traffic_count("b.test", requests=1, events=3, copies=1)
+    peer_state.request_noted("b.test", {"requests": 1, "events": 3, "copies": 1}, supplied=True)
     assert peer_state.traffic_taken("b.test")["events"] == 3
 
     def cut(*_: object, **__: object) -> None:

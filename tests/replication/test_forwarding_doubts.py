@@ -117,7 +117,7 @@ def test_what_a_peer_sends_of_other_rps_excuses_it_for_a_while_only(
     for _ in range(outbound_request.GRAFTS_EXCUSED + 1):
         now += 40
         monkeypatch.setattr(time, "time", lambda at=now: at)
-        peer_state.supplied_set("b.test")
+        peer_state.request_noted("b.test", {}, supplied=True)
         forward("b.test")
         counts.append(counted().get(("false-vector", "b.test", ""), 0))
     assert counts[graft_timer.GRAFTS_FUTILE] == 0, "it may be slow"

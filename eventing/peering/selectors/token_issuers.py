@@ -15,18 +15,28 @@ from eventing.peering.models import Peer
 from eventing.peering.ports import domains_admitted, ever_admitted
 from eventing.peering.rules.peers import PeeringState
 from eventing.rps.models import RendezvousPoint
+from eventing.sql.remembered import remembered
 
 
 def token_issuers(*, now: datetime | None = None) -> TokenIssuers:
     """Return the accepted issuers. Three queries; names only."""
-    now = now or timezone.now()
-    states = dict(Peer.objects.values_list("name", "state"))
-    taking_part = set(RendezvousPoint.objects.exclude(home="").values_list("home", flat=True).distinct())
-    taking_part |= {row.authority for row in RendezvousPoint.objects.filter(term__gt=0).only("genesis", "home")}
-    taking_part |= domains_admitted(now)
+    states = dict(_states())
+    taking_part = _homes() | domains_admitted(now or timezone.now())
     suspended = {name for name, state in states.items() if state == PeeringState.SUSPENDED}
     active = {name for name, state in states.items() if state == PeeringState.ACTIVE}
     return TokenIssuers(frozenset(active | (taking_part - suspended)), frozenset(suspended))
+
+
+@remembered
+def _states() -> list[tuple[str, str]]:
+    return list(Peer.objects.values_list("name", "state"))
+
+
+@remembered
+def _homes() -> set[str]:
+    """Return the present and former homes of RPs of other domains."""
+    homes = set(RendezvousPoint.objects.exclude(home="").values_list("home", flat=True).distinct())
+    return homes | {row.authority for row in RendezvousPoint.objects.filter(term__gt=0).only("genesis", "home")}
 
 
 def takes_part(name: str) -> bool:

@@ -124,8 +124,9 @@ def exchange(sender: Sender, body: bytes) -> bytes:
     )  # each may cost the verification of a signature, as a run does
     _within(peer, rates.events, events, "events")
     _statements(peer, _limited(peer, request) if isinstance(peer, Acquaintance) else request)
-    parts = _Exchange(peer, request).answered()
-    _contact(peer, rates)
+    exchanged = _Exchange(peer, request)
+    parts = exchanged.answered()
+    _contact(peer, rates, exchanged.counts, supplied=exchanged.supplied)
     now = time.monotonic()
     pause_s = max(rates.events.wait_s(events, now) if events else 0.0, rates.bytes.wait_s(len(body), now))
     return wire.encode(wire.ExchangeAnswer(wire.VERSION, parts, min(pause_s, 60.0)))
@@ -170,13 +171,13 @@ def _bounded(peer: Partner, request: wire.ExchangeRequest, events: int, size: in
     raise wire.BadMessage(problem)
 
 
-def _contact(peer: Partner, rates: _Rates) -> None:
-    """Record the contact: renew the peer's lease, and retry at once if delivery to it was failing."""
+def _contact(peer: Partner, rates: _Rates, counts: Mapping[str, int], *, supplied: bool) -> None:
+    """Record the contact: renew the peer's lease, count what it brought, and retry at once if delivery to it was failing."""
     now = time.monotonic()
     if now - rates.contact_at > CONTACT_S:
         rates.contact_at = now
         partner_contacted(peer.name)
-    if peer_state.failing(peer.name):
+    if peer_state.request_noted(peer.name, counts, supplied=supplied):
         wakeups.probe(peer.name)
 
 
@@ -258,7 +259,12 @@ class _Part:
 
 
 class _Exchange:
-    """The parts of one request, processed together: each step is one round trip for all of them."""
+    """The parts of one request, processed together: each step is one round trip for all of them.
+
+    Attributes:
+        counts: what the peer brought, by `peer_state.TRAFFIC_NAMES`, once all is answered.
+        supplied: whether anything of it was new.
+    """
 
     def __init__(self, peer: Partner, request: wire.ExchangeRequest) -> None:
         self._peer = peer
@@ -272,6 +278,8 @@ class _Exchange:
         }
         self._seals: dict[tuple[str, str, int], StoredSeal | None] = {}
         self._links: SeenLinks = {}
+        self.counts: dict[str, int] = {}
+        self.supplied = False
 
     def answered(self) -> list[wire.RpAnswer]:
         """Process all parts, and return the answers."""
@@ -437,8 +445,9 @@ class _Exchange:
                     if result.appended:
                         first[part.stated.rp] = first.get(part.stated.rp, 0) + result.appended
                     copies += len(run.events) - result.appended
-        peer_state.traffic_count(self._peer.name, requests=1, runs=runs, events=events, copies=copies)
         supplies_note(self._peer.name, first)
+        self.supplied = any(part.received.new for part in self._parts.values())
+        self.counts = {"requests": 1, "runs": runs, "events": events, "copies": copies}
 
     def _note_use(self, rps: Sequence[str]) -> None:
         """Note the arrival of events at an RP of this domain as its use, wherever they were published."""
@@ -534,8 +543,6 @@ class _Exchange:
                     lacking.append(rp)
                 elif plan is LinkPlan.VECTOR:
                     announced.append(rp)
-        if any(self._parts[rp].received.new for rp in rps):
-            peer_state.supplied_set(self._peer.name)
         if announced:
             vectors_note({self._peer.name: announced}, now)
         if lacking:

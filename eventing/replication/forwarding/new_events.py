@@ -53,10 +53,8 @@ def events_forward(noted: Mapping[str, Iterable[str]], ours: Mapping[str, Vector
             elif plan is not LinkPlan.NOTHING:
                 waking.setdefault(peer, []).append(rp)
     wakeups.wake_all(waking)
-    if announced and waiting_vectors.vectors_urgent():
+    if announced and waiting_vectors.vectors_note(announced, now):
         wakeups.wake_all(announced)
-    elif announced:
-        waiting_vectors.vectors_note(announced, now)
 
 
 def vectors_still_wait(peer: str, rps: Mapping[str, float]) -> bool:

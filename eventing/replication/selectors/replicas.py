@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import Max, QuerySet
 from django.utils import timezone
 
 from eventing.conf import config
@@ -130,8 +130,14 @@ def admissions_of(rp: str) -> list[ReplicaAdmission]:
 
 def domains_admitted(now: datetime) -> set[str]:
     """Return the domains that are admitted to any RP now."""
-    rows = ReplicaAdmission.objects.filter(revoked=False, expires_at__gt=now)
-    return set(rows.values_list("domain", flat=True).distinct())
+    return {domain for domain, until in _admitted_until() if until > now}
+
+
+@remembered
+def _admitted_until() -> list[tuple[str, datetime]]:
+    """Return each domain that was admitted to any RP, with when its last admission expires."""
+    rows = ReplicaAdmission.objects.filter(revoked=False).order_by("domain")
+    return list(rows.values_list("domain").annotate(until=Max("expires_at")))
 
 
 def ever_admitted(domain: str) -> bool:

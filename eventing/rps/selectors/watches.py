@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from eventing.rps.models import DomainWatches, RendezvousPoint
 from eventing.rps.rules.watches import WATCHED_RPS_MAX, WatchRule, rules_of
+from eventing.sql.remembered import remembered
 
 
 class Watched(NamedTuple):
@@ -54,6 +55,7 @@ def rules_latest(rp: str | None, count: int) -> Iterator[tuple[datetime, WatchRu
     return ((since, rule) for of, watch, who, since in columns if since for rule in rules_of(of, watch, who))
 
 
+@remembered
 def rules_stamp() -> tuple[object, ...]:
     """Return a value that changes whenever a rule changes, or an RP with rules ends or is renamed; cheap without rules."""
     rows = RendezvousPoint.objects.exclude(watched_at=None)

@@ -7,6 +7,7 @@ from typing import Any
 
 from eventing.core.events.lag import Lag
 from eventing.log.lags import COLUMNS, LagQuery, asked_of, lags
+from eventing.sql.remembered import remembered
 from eventing.store.errors import RedisError
 from eventing.store.inspection import require_answer
 from eventing.subscriptions.models import Subscription
@@ -45,6 +46,7 @@ def asked_by_id(ids: Sequence[str]) -> list[LagQuery]:
     return asked_of(Subscription.objects.filter(id__in=ids).values(*COLUMNS))
 
 
+@remembered
 def asked_after(rp: str, subscription: str, count: int) -> list[LagQuery]:
     """Return up to `count` subscriptions in the order of RP and id, those after this one."""
     rows = Subscription.objects.order_by("at", "id").filter(at__gte=rp).exclude(at=rp, id__lte=subscription)
