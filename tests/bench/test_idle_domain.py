@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+import psutil
 
 from bench.measure import BenchMeasurement
 from bench.processes import ServerProcesses, idle_costs
@@ -26,9 +29,17 @@ def test_memory_and_processor_time_of_children_count(tmp_path: Path) -> None:
     assert costs.pss_bytes > 6_000_000
 
 
+def _rests(pid: int) -> bool:
+    """Return whether a process is not woken for a moment."""
+    before = psutil.Process(pid).num_ctx_switches()
+    time.sleep(0.1)
+    return psutil.Process(pid).num_ctx_switches() == before
+
+
 def test_a_process_that_sleeps_costs_nothing(tmp_path: Path) -> None:
     asleep = subprocess.Popen(["sleep", "60"])
     try:
+        wait_for(lambda: _rests(asleep.pid), about="it has started")
         costs = idle_costs(lambda: [asleep.pid], 1.2)
     finally:
         asleep.kill()

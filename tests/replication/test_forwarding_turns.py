@@ -193,7 +193,7 @@ def test_more_busy_peers_than_threads_take_turns(peer: FakePeer, monkeypatch: py
 def test_a_peer_that_nobody_waits_for_keeps_its_turn(peer: FakePeer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbound, "SPACING_S", 0.02)
     monkeypatch.setattr(outbound, "OTHERS_S", 0.05)
-    monkeypatch.setattr(outbound, "LINGER_S", 0.3)
+    monkeypatch.setattr(outbound, "LINGER_S", 2.0)  # longer than a busy machine stands still
     queue = Queue(peer, ["b.test"], monkeypatch)
     threading.Timer(0.5, lambda: setattr(queue, "busy", False)).start()
     (rp,) = queue.rps
