@@ -36,7 +36,7 @@ def signing_key(now: datetime | None = None) -> dict[str, Any] | None:
 
 @remembered
 def _all() -> list[DomainKey]:
-    """Return all keys, the one that would sign first; ended ones are few: they are removed with what they signed."""
+    """Return all keys, the newest first. They are few: only rotations make them."""
     return list(DomainKey.objects.order_by(*NEWEST_FIRST))
 
 

@@ -59,9 +59,8 @@ def placement_carry_out(*, now: datetime | None = None) -> int:
 def _claim(now: datetime) -> PlacementDecision | None:
     """Take the oldest decision that is due; those that are too old are abandoned."""
     due = Q(state=APPROVED) | Q(state=WORKING, claimed_until__lte=now)
-    if (
-        not _is_any_open() or not PlacementDecision.objects.filter(due).exists()
-    ):  # mostly so, and much cheaper than a transaction
+    # Mostly so, and much cheaper than a transaction.
+    if not _is_any_open() or not PlacementDecision.objects.filter(due).exists():
         return None
     with change(now) as outbox:
         rows = PlacementDecision.objects.select_for_update().order_by("id")
