@@ -47,6 +47,11 @@ class _Answers:
 _answers = per_process(_Answers)
 
 
+def remembers() -> bool:
+    """Return whether answers are remembered here and now: then more may be read at once than one caller needs."""
+    return not connection.in_atomic_block and _answers().present() is not None
+
+
 def remembered(query: Callable[P, R]) -> Callable[P, R]:
     """Make a query remember its answers, by its arguments, which are hashable. An answer depends on them and on SQL alone: not on
     the time, not on settings. Callers, on all threads, share it, and must not change it.

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from eventing.replication.models import SealHead
 from eventing.sql import remembered as module
-from eventing.sql.remembered import FEW, remembered
+from eventing.sql.remembered import FEW, remembered, remembers
 from tests.planes import in_threads
 
 on_sqlite = pytest.mark.skipif(connection.vendor != "sqlite", reason="nothing is remembered with PostgreSQL")
@@ -48,6 +48,7 @@ def _database(transactional_db: None) -> None:
 @on_sqlite
 def test_it_is_asked_again_after_a_change_only() -> None:
     asked = Asked()
+    assert remembers()
     assert asked.names() == asked.names() == ["one"]
     assert asked.times == 1
     add("two")
@@ -118,6 +119,7 @@ def test_in_a_transaction_nothing_is_remembered() -> None:
     with transaction.atomic():
         add("two")
         assert asked.names() == ["one", "two"]
+        assert not remembers()
         transaction.set_rollback(True)
     assert asked.names() == ["one"]
 
@@ -142,6 +144,7 @@ def test_at_most_so_many_answers_are_remembered(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="SQLite states whether something changed")
 def test_other_databases_are_asked_each_time() -> None:
+    assert not remembers()
     asked = Asked()
     assert asked.names() == asked.names() == ["one"]
     assert asked.times == 2

@@ -13,7 +13,7 @@ from eventing.core.signing import Signed
 from eventing.peering.models import DomainDocument
 from eventing.peering.rules.domain_documents import KEYS_MAX, BadDocument, read
 from eventing.peering.rules.domain_documents import VerifiedDomainDocument as Document
-from eventing.sql.remembered import remembered
+from eventing.sql.remembered import remembered, remembers
 
 FEW_DOCUMENTS = 32  # of some KiB each: read at once
 REFUSED_LOGGED = 256  # stored documents that are logged once each
@@ -50,7 +50,7 @@ def domain_statement(name: str) -> Signed | None:
     """Return the trusted document as signed, for passing on. This domain's own may be out of date: `own_document`
     issues it.
     """
-    few = _documents_if_few()
+    few = _documents_if_few() if remembers() else None
     row = DomainDocument.objects.filter(name=name).first() if few is None else few.get(name)
     return row.statement if row is not None and _is_valid(row) else None
 

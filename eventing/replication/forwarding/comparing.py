@@ -173,6 +173,7 @@ class _Backlog:
     def found(self) -> PageBacklog:
         """Return the backlog; reads when the oldest event was stored. Events that are all under way are none."""
         oldest_at = federated.oldest_lacking(self._waiting) if self._waiting else None
-        if oldest_at is not None and oldest_at > self._now - UNDER_WAY_S:
+        all_dated = len(self._waiting) < OLDEST_MAX
+        if all_dated and oldest_at is not None and oldest_at > self._now - UNDER_WAY_S:
             return NOTHING
         return PageBacklog(self._events, oldest_at)

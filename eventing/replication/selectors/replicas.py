@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from eventing.conf import config
 from eventing.replication.models import ReplicaAdmission, ReplicaEnd, ReplicaLink
 from eventing.rps.models import RendezvousPoint
 from eventing.sql.leases import is_due
-from eventing.sql.remembered import remembered
+from eventing.sql.remembered import remembered, remembers
 
 SKEW_S = (
     30  # how far the clocks of two domains may differ; what expires by the home's clock expires here that much later
@@ -49,16 +49,20 @@ def links_of_rps(rps: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 def links_of_peer(peer: str, *, after: str = "") -> list[str]:
     """Return the RPs linked with a peer, by id: at most LINKS_MAX, those after the id `after`."""
-    few = _links_if_few()
+    few = links_if_few()
     if few is not None:
         return [rp for rp in few.get(peer, ()) if rp > after][:LINKS_MAX]
     rows = _live().filter(peer=peer, rp__gt=after).order_by("rp")
     return list(rows.values_list("rp_id", flat=True)[:LINKS_MAX])
 
 
+def links_if_few() -> Mapping[str, list[str]] | None:
+    """Return the RPs linked with each peer, by id; None where they are more than FEW_LINKS together, or would be read each time."""
+    return _links_if_few() if remembers() else None
+
+
 @remembered
 def _links_if_few() -> dict[str, list[str]] | None:
-    """Return the RPs linked with each peer, by id; None where they are more than FEW_LINKS together."""
     rows = list(_live().order_by("rp").values_list("peer", "rp_id")[: FEW_LINKS + 1])
     if len(rows) > FEW_LINKS:
         return None

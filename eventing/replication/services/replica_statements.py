@@ -31,7 +31,7 @@ from eventing.peering.services.domain_documents import document_accept
 from eventing.peering.services.misbehaviour import misbehaviour_note
 from eventing.replication.models import ReplicaAdmission, ReplicaLink
 from eventing.replication.selectors.home_records import domains_of_records
-from eventing.replication.selectors.replicas import admissions_of
+from eventing.replication.selectors.replicas import admissions_of, links_if_few
 from eventing.replication.services.homes import record_accept
 from eventing.replication.services.replica_descriptors import descriptor_apply, lease_apply
 from eventing.replication.services.withdrawals import withdrawal
@@ -61,7 +61,6 @@ from eventing.sql.remembered import remembered
 
 logger = logging.getLogger(__name__)
 
-UNTOLD_MAX = 256  # links whose statements are to be sent that are read at once
 DOCUMENTS_MAX = 64  # in one message (wire.STATEMENTS_MAX)
 
 
@@ -92,7 +91,7 @@ def statements_of(rp: str) -> list[Signed]:
 
 def statements_pending(peer: str, rps: Iterable[str]) -> dict[str, PendingStatements]:
     """Return those RPs, with statements, whose statements the peer has not acknowledged. One query if there are none."""
-    untold = _untold()
+    untold = None if links_if_few() is None else _untold()
     wanted = [rp for rp in rps if untold is None or (peer, rp) in untold]
     if not wanted:
         return {}
@@ -101,11 +100,9 @@ def statements_pending(peer: str, rps: Iterable[str]) -> dict[str, PendingStatem
 
 
 @remembered
-def _untold() -> frozenset[tuple[str, str]] | None:
-    """Return (peer, RP) of all links whose peer has not acknowledged the RP's statements; None where they are many."""
-    links = ReplicaLink.objects.exclude(told=F("rp__statements")).values_list("peer", "rp_id")[: UNTOLD_MAX + 1]
-    found = frozenset(links)
-    return found if len(found) <= UNTOLD_MAX else None
+def _untold() -> frozenset[tuple[str, str]]:
+    """Return (peer, RP) of all links whose peer has not acknowledged the RP's statements: all links are looked at, which are few."""
+    return frozenset(ReplicaLink.objects.exclude(told=F("rp__statements")).values_list("peer", "rp_id"))
 
 
 def _pending(link: ReplicaLink) -> PendingStatements:
