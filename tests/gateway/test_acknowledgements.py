@@ -22,7 +22,7 @@ from tests.store.homes import calls
 __all__ = ["replicas"]
 
 MANY = 2000
-CALLS_PER_MANY = MANY // 10  # scripts that Redis may run for as many acknowledgements: each of them fsyncs
+WRITES_OF_MANY = MANY // 10  # for as many acknowledgements: each write is a round trip and an fsync
 ANSWERS_WITHIN_S = 60.0
 
 
@@ -31,22 +31,24 @@ async def received(live_gateway: LiveGateway) -> None:
     await asyncio.to_thread(live_gateway.await_rest)
 
 
-class Calls:
-    """How many scripts Redis has run since this was made."""
+class Writes:
+    """How many cursors Redis has written since this was made. Scripts are not counted: the gateway looks at all its channels'
+    logs with them from time to time.
+    """
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
-        self._before = calls(client, "eval", "evalsha")
+        self._before = calls(client, "hset")
 
     @property
-    def scripts(self) -> int:
-        return calls(self._client, "eval", "evalsha") - self._before
+    def count(self) -> int:
+        return calls(self._client, "hset") - self._before
 
 
 @contextmanager
-def calls_of(live_gateway: LiveGateway) -> Iterator[Calls]:
+def writes_of(live_gateway: LiveGateway) -> Iterator[Writes]:
     with closing(live_gateway.redis) as client:
-        yield Calls(client)
+        yield Writes(client)
 
 
 @contextmanager
@@ -68,13 +70,13 @@ async def test_acknowledgements_of_one_connection_share_round_trips(live_gateway
     subscription = subscribe(live_gateway, rp)
     live_gateway.publish(rp, MANY)
     epoch = pull(live_gateway, subscription, limit=1)["epoch"]
-    with calls_of(live_gateway) as calls:
+    with writes_of(live_gateway) as writes:
         sent = [
             await client.send("ack", subscription=subscription["id"], cursor=f"{epoch}:{offset}")
             for offset in range(1, MANY + 1)
         ]
         found = await answers(client, sent)
-        assert calls.scripts < CALLS_PER_MANY
+        assert 0 < writes.count < WRITES_OF_MANY
     assert {one["op"] for one in found} == {"ok"}
     held = [Cursor.parse(one["cursor"]).offset for one in found]
     assert all(at >= offset for offset, at in enumerate(held, 1)), "an answer covers what it answers"
@@ -156,13 +158,13 @@ async def test_concurrent_acknowledgements_over_http_share_round_trips(live_gate
             cursor = {"cursor": f"{epoch}:{offset}"}
             return await http.post(subscription["links"]["ack"], json=cursor, extensions={"trace": trace})
 
-        with calls_of(live_gateway) as calls:
+        with writes_of(live_gateway) as writes:
             with standing_still(live_gateway):  # until all are under way, whatever the machine does besides
                 answered = asyncio.gather(*(acknowledge(offset) for offset in range(1, count + 1)))
                 await asyncio.wait_for(all_sent.wait(), ANSWERS_WITHIN_S)
                 await received(live_gateway)
             found = await asyncio.wait_for(answered, ANSWERS_WITHIN_S)
-            assert calls.scripts < count // 3
+            assert 0 < writes.count < count // 3
     assert [one.status_code for one in found] == [200] * count
     held = [Cursor.parse(one.json()["cursor"]).offset for one in found]
     assert all(at >= offset for offset, at in enumerate(held, 1))

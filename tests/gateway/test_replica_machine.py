@@ -27,6 +27,7 @@ from eventing.core.events.cursors import Cursor
 from eventing.core.events.feeds import Feed
 from eventing.core.events.history import HistoryBounds
 from eventing.core.events.positions import OffsetGap, parse_from
+from eventing.core.events.vectors import lacking
 from eventing.gateway.delivery.frames import HERALD, payloads
 from eventing.gateway.delivery.hub import Hub
 from eventing.gateway.delivery.session import Follower, Session
@@ -95,8 +96,15 @@ class Reader:
         self.cursor = cursor
 
     def gap(self, gap: dict[str, Any], own: str) -> None:
-        """Exactly what is told lost is passed over; where feeds do not count yet, offsets are our sequences."""
-        feeds = gap.get("feeds") or {own: [gap["from"], gap["to"]]}
+        """Exactly what is told lost is passed over; where feeds do not count yet, offsets are our sequences. They begin to
+        count where the lost ones are the first of another domain: those are told by the cursor after them.
+        """
+        vector = Cursor.parse(gap["cursor"]).vector if "cursor" in gap and "feeds" not in gap else None
+        if vector is not None:
+            feeds = lacking({feed: after - 1 for feed, after in self.next.items()}, vector)
+            assert sum(last - first + 1 for first, last in feeds.values()) >= gap["to"] - gap["from"] + 1
+        else:
+            feeds = gap.get("feeds") or {own: (gap["from"], gap["to"])}
         for feed, (first, last) in feeds.items():
             assert first == self.next.get(feed, 1), f"told {first}..{last} of {feed}, had {self.next.get(feed, 1)}"
             self.next[feed] = last + 1

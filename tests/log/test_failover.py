@@ -129,6 +129,7 @@ async def test_a_primary_that_wakes_after_its_replica_was_promoted_acknowledges_
         outcomes = [one if isinstance(one, Appended) else next(more) for one in outcomes]
     assert all(isinstance(one, Appended) for one in outcomes)
     assert {one.epoch for one in outcomes} != {first.epoch}
+    await asyncio.to_thread(servers.in_step)  # the client may still be connected to the former primary, a replica now
     assert sorted(await harness.stored(rp)) == sorted(bodies("first", *names)), "each is stored once"
     assert sorted(one.offsets[0] for one in outcomes) == list(range(2, 102))
 

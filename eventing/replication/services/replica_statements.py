@@ -90,7 +90,9 @@ def statements_of(rp: str) -> list[Signed]:
 
 
 def statements_pending(peer: str, rps: Iterable[str]) -> dict[str, PendingStatements]:
-    """Return those RPs, with statements, whose statements the peer has not acknowledged. One query if there are none."""
+    """Return those RPs, with statements, whose statements the peer has not acknowledged. If there are none, no query where answers are
+    remembered, else one.
+    """
     untold = None if links_if_few() is None else _untold()
     wanted = [rp for rp in rps if untold is None or (peer, rp) in untold]
     if not wanted:
