@@ -2,8 +2,8 @@
 
 A token is verified once and its principal cached (access/verification/verifier.py). A descriptor is cached until it
 changes (announced over Redis) or `DESCRIPTOR_S` has passed, whichever is first, so the effect of a lost announcement is
-bounded. A descriptor in use is read again before that, together with others and without waiting requests: otherwise
-thousands of RPs would be read one by one.
+bounded. A descriptor in use is read again before that, together with others and without waiting requests: of 500 read
+at once each costs a twentieth of one read by itself, so those that had a request within USED_S count as in use.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ REFUSED_TOKENS_MAX = 10_000
 DESCRIPTOR_S = 60.0
 # bound: seconds since a descriptor in use was read; the descriptor is read again while the cached one serves
 AGAIN_S = 45.0
+# bound: seconds since the last request for an RP; its descriptor is not read again until the next one
+USED_S = 600.0
 GATHER_S = 0.5  # gathering time for other descriptors that are to be read again
 READ_AT_ONCE = 500  # bound: descriptors of one query; the others are in the next query
 UNKNOWN_S = 1.0  # bound: seconds that an RP is known not to exist; the RP is looked up again
@@ -110,18 +112,27 @@ async def _done(future: Future[None], wait_s: float) -> bool:
     return done.is_set()
 
 
+class _Cached:
+    """A cached descriptor, and in Unix seconds when it was read and when it was last asked for."""
+
+    __slots__ = ("descriptor", "read_at", "used_at")
+
+    def __init__(self, descriptor: Descriptor, read_at: float, used_at: float) -> None:
+        self.descriptor = descriptor
+        self.read_at = read_at
+        self.used_at = used_at
+
+
 class Descriptors:
     """Cache of the descriptors of RPs, by id and by name."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, tuple[Descriptor, float, float]] = (
-            OrderedDict()
-        )  # time of the next read, end of validity
+        self._known: OrderedDict[str, _Cached] = OrderedDict()  # in the order of their reads
         self._unknown: OrderedDict[str, tuple[ApplicationError, float]] = OrderedDict()
         self._references: dict[str, set[str]] = {}
         self._asking: dict[str, asyncio.Future[Descriptor]] = {}
         self._wanted: dict[str, asyncio.Future[Descriptor]] = {}  # those of them for which no query has begun
-        self._old: set[str] = set()  # to be read again soon
+        self._again: asyncio.TimerHandle | None = None  # when the oldest ones are to be read again
         self._reading: asyncio.Task[None] | None = None
         self.reads = 0  # total reads from SQL
 
@@ -131,28 +142,30 @@ class Descriptors:
 
     def peek(self, reference: str) -> Descriptor | None:
         """Return the descriptor, if it is cached and its lease has not ended."""
-        entry = self._known.get(reference)
-        if entry is None:
+        cached = self._known.get(reference)
+        if cached is None:
             return None
-        descriptor, again, until = entry
-        now = time.time()
-        if now >= again:
-            if now >= until:
-                return None
-            if reference not in self._old:
-                self._again_soon(reference)
-        return descriptor if now < descriptor.expires_at else None
+        now = cached.used_at = time.time()
+        if now >= cached.read_at + DESCRIPTOR_S or now >= cached.descriptor.expires_at:
+            return None
+        return cached.descriptor
 
-    def _again_soon(self, reference: str) -> None:
-        if not self._old:
-            asyncio.get_running_loop().call_later(GATHER_S, self._again)
-        self._old.add(reference)
-
-    def _again(self) -> None:
-        old, self._old = self._old, set()
-        for reference in old:
-            if reference in self._known and reference not in self._asking:
+    def _read_again(self) -> None:
+        """Have the old ones in use read again, and discard the others; then wait for the next ones to be old."""
+        now, self._again = time.time(), None
+        old = list(itertools.takewhile(lambda known: known[1].read_at + AGAIN_S <= now, self._known.items()))
+        for reference, cached in old:
+            if now >= min(cached.read_at + DESCRIPTOR_S, cached.used_at + USED_S):
+                self._discard(reference)
+            elif reference not in self._asking:
                 self._ask(reference)
+        self._again_soon()
+
+    def _again_soon(self) -> None:
+        if self._again is None and self._known:
+            oldest = next(iter(self._known.values()))
+            in_s = max(0.0, oldest.read_at + AGAIN_S - time.time())
+            self._again = asyncio.get_running_loop().call_later(in_s + GATHER_S, self._read_again)
 
     async def get(self, reference: str) -> Descriptor:
         """Return the descriptor of an RP by id or name. Raises NotFound or Gone."""
@@ -225,11 +238,17 @@ class Descriptors:
 
     def _remember(self, reference: str, descriptor: Descriptor) -> None:
         now = time.time()
-        self._known[reference] = self._known[descriptor.id] = (descriptor, now + AGAIN_S, now + DESCRIPTOR_S)
+        for one in dict.fromkeys((descriptor.id, reference)):
+            before = self._known.pop(one, None)
+            asked_at = now if one == reference else 0.0
+            self._known[one] = _Cached(descriptor, now, asked_at if before is None else before.used_at)
         self._references.setdefault(descriptor.id, set()).add(reference)
         while len(self._known) > DESCRIPTORS_MAX:
-            old, (gone, *_) = self._known.popitem(last=False)
-            self._references.get(gone.id, set()).discard(old)
+            self._discard(next(iter(self._known)))
+        self._again_soon()
+
+    def _discard(self, reference: str) -> None:
+        self._references.get(self._known.pop(reference).descriptor.id, set()).discard(reference)
 
     def _refuse(self, reference: str, error: ApplicationError) -> None:
         self._unknown[reference] = (error, time.time() + UNKNOWN_S)

@@ -21,13 +21,14 @@ from eventing.gateway.delivery.frames import message
 from eventing.replication.rules.ranking import Alternative, ReplicaServer, ranked
 from eventing.replication.rules.reader_moves import HOPS_MAX
 from eventing.replication.selectors.redirects import URLS_MAX
-from eventing.replication.selectors.replica_servers import replica_servers
+from eventing.replication.selectors.replica_servers import replica_servers_of_rps
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.sql.threads import in_database
 from eventing.store.errors import RedisError
 
 CHECK_S = 60.0
 LOOKUP_S = 1.0  # bound: seconds that a subscribe waits for the first look at an RP's servers; it is answered without alternatives
+READ_AT_ONCE = 500  # bound: RPs whose servers are read at once; the others are read next
 RPS_MAX = 10_000  # bound: RPs whose other addresses are in memory; the oldest are discarded
 HOPS_CHARS_MAX = 3  # bound: digits of a client's hop count; the client counts as one that follows no redirects
 log = logging.getLogger(__name__)
@@ -89,7 +90,9 @@ class Redirects:
         self._domain = domain
         self._servers: dict[str, list[ReplicaServer]] = {}
         self._checked_at: dict[str, float] = {}
-        self._checks: dict[str, asyncio.Task[None]] = {}
+        self._checks: dict[str, asyncio.Future[None]] = {}  # done when the servers were read, or could not be
+        self._wanted: list[str] = []  # those of them that are not being read yet
+        self._reading: asyncio.Task[None] | None = None
 
     def known(self, rp: str, reader: str) -> list[str]:
         """Return the base URLs of the other domains that serve `rp`: those ranked for the reader, then those without room."""
@@ -141,17 +144,33 @@ class Redirects:
             oldest = next(iter(self._checked_at))
             del self._checked_at[oldest]
             self._servers.pop(oldest, None)
-        task = self._checks[rp] = asyncio.get_running_loop().create_task(self._check(rp))
-        task.add_done_callback(lambda _: self._checks.pop(rp, None))
+        self._checks[rp] = asyncio.get_running_loop().create_future()
+        self._wanted.append(rp)
+        if self._reading is None:
+            self._reading = asyncio.get_running_loop().create_task(self._read())
 
-    async def _check(self, rp: str) -> None:
+    async def _read(self) -> None:
+        """Read the servers of the wanted RPs, and of those wanted meanwhile, many at once: what is known of domains is the same for all."""
         try:
-            self._servers[rp] = await in_database(replica_servers)(rp)
-        except (ApplicationError, RedisError) as error:
-            self._checked_at.pop(rp, None)
-            log.warning("The addresses of the replicas of %s cannot be read: %s", rp, error)
+            while self._wanted:
+                rps, self._wanted = self._wanted[:READ_AT_ONCE], self._wanted[READ_AT_ONCE:]
+                try:
+                    self._servers |= await in_database(replica_servers_of_rps)(rps)
+                except (ApplicationError, RedisError) as error:
+                    log.warning(
+                        "The addresses of the replicas of %d rendezvous points cannot be read: %s", len(rps), error
+                    )
+                    for rp in rps:
+                        self._checked_at.pop(rp, None)
+                except Exception:
+                    log.exception("The addresses of the replicas of %d rendezvous points cannot be read", len(rps))
+                finally:
+                    for rp in rps:
+                        self._checks.pop(rp).set_result(None)
+        finally:
+            self._reading = None
 
     def close(self) -> None:
         """Stop looking up."""
-        for task in self._checks.values():
-            task.cancel()
+        if self._reading is not None:
+            self._reading.cancel()

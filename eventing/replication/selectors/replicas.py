@@ -157,10 +157,20 @@ def admitted_url(rp: str, domain: str) -> str:
 
 def participants(row: RendezvousPoint, now: datetime) -> list[Participant]:
     """Return the home, and the admitted domains, this domain included."""
-    own = config().domain
-    home = Participant(row.home or own, "" if row.home else config().base_url, "home", None)
-    rows = ReplicaAdmission.objects.filter(rp=row.id, revoked=False, expires_at__gt=now).order_by("domain")
-    return [home, *(Participant(it.domain, it.url, "replica", it.expires_at) for it in rows)]
+    return participants_of_all([row], now)[row.id]
+
+
+def participants_of_all(rows: Iterable[RendezvousPoint], now: datetime) -> dict[str, list[Participant]]:
+    """Return `participants` of many RPs, by their ids, in one query."""
+    found = {row.id: [_home(row)] for row in rows}
+    admitted = ReplicaAdmission.objects.filter(rp__among=list(found), revoked=False, expires_at__gt=now)
+    for rp, domain, url, expires_at in admitted.order_by("domain").values_list("rp_id", "domain", "url", "expires_at"):
+        found[rp].append(Participant(domain, url, "replica", expires_at))
+    return found
+
+
+def _home(row: RendezvousPoint) -> Participant:
+    return Participant(row.home or config().domain, "" if row.home else config().base_url, "home", None)
 
 
 def participants_of(rp: str, now: datetime) -> list[Participant]:
