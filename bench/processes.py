@@ -235,9 +235,10 @@ def _family(pid: int) -> list[int]:
     """Return a process and those below it, whichever of its threads started them."""
     family = [pid]
     for member in family:
-        for children in Path(f"/proc/{member}/task").glob("*/children"):
-            with contextlib.suppress(OSError):
-                family += [int(child) for child in children.read_text().split()]
+        for _ in range(2):  # one that ends while they are listed may hide others (proc(5))
+            for children in Path(f"/proc/{member}/task").glob("*/children"):
+                with contextlib.suppress(OSError):
+                    family += [child for child in map(int, children.read_text().split()) if child not in family]
     return family
 
 

@@ -174,7 +174,7 @@ class _Forwarding:
             if not over and self._others_wait():
                 return self._yield()
             now = time.time()
-            taken = None if over else self._lock.take(now, wakeups.RPS_MAX)
+            taken = None if over else self._lock.take(now, wakeups.TAKEN_MAX)
             if taken is None:
                 self._give_back()
                 return True

@@ -30,6 +30,8 @@ from eventing.store.peer_state import PeerLock
 LOCK_S = 30  # bound: seconds that a peer lock is valid; the lock of a dead task expires
 SENT_S = 20  # a task that has not begun by then counts as lost, and the next wake-up sends another
 RPS_MAX = 1000  # RPs of one request (wire.py)
+# A turn sends those that it has taken in their order; the set that they are taken from has none, so of many some would wait for long.
+TAKEN_MAX = 5000  # bound: RPs that a turn takes over before a request; it takes the others before the next one
 
 
 _stopping = per_process(threading.Event)
