@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -178,6 +178,25 @@ def peer_named(name: str) -> OtherDomain:
     domain = OtherDomain(name)
     peer_made(domain)
     return domain
+
+
+def test_rps_wait_in_turn_where_there_are_more_than_fit_into_a_request(
+    peer: FakePeer, b: OtherDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, later = ([f"{of}{number:025d}" for number in range(3 * wakeups.RPS_MAX)] for of in "bc")
+    looked: list[str] = []
+
+    def built(peer: str, rps: Sequence[str], *_: object, **__: object) -> tuple[None, list[str], list[str]]:
+        if not looked:
+            wakeups.wake(peer, later)
+        looked.extend(rps)
+        return None, [], []
+
+    monkeypatch.setattr(outbound, "request_build", built)
+    wakeups.wake("b.test", first)
+    assert forward("b.test") is False
+    assert sorted(looked[: len(first)]) == first, "those that came later are looked at later"
+    assert sorted(looked[len(first) :]) == later
 
 
 def test_more_busy_peers_than_threads_take_turns(peer: FakePeer, monkeypatch: pytest.MonkeyPatch) -> None:
