@@ -47,9 +47,9 @@ _NOTED = (
 )  # fmt: skip
 
 
-def wakes_note(rps: Mapping[str, Iterable[str]], sent_s: int, *, anyway: bool = False) -> list[str]:
-    """Note that something happened at these RPs, by peer, in one round trip. Returns the peers for which a task must be sent, which
-    is noted for `sent_s`.
+def wakes_note(rps: Mapping[str, Iterable[str]], sent_s: int, *, anyway: bool = False) -> dict[str, bool | RedisError]:
+    """Note that something happened at these RPs, by peer, in one round trip. Returns for each peer whether a task must be sent, which
+    is noted for `sent_s`, or the error of its server.
 
     Args:
         anyway: send a task even if one was sent that has not begun.
@@ -58,10 +58,10 @@ def wakes_note(rps: Mapping[str, Iterable[str]], sent_s: int, *, anyway: bool = 
         [*_keys(peer, "dirty", "turn", "ring", "sent"), sent_s * 1000, int(anyway), *some] for peer, some in rps.items()
     ]
     answers = run_script_all(_WAKE, wakes)
-    for answer in answers:
-        if isinstance(answer, Exception):
-            raise answer
-    return [peer for peer, answer in zip(rps, answers, strict=True) if answer]
+    return {
+        peer: answer if isinstance(answer, RedisError) else bool(answer)
+        for peer, answer in zip(rps, answers, strict=True)
+    }
 
 
 def is_dirty(peer: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from eventing.log import control, watermarks
 from eventing.peering.wire import messages as wire
@@ -17,7 +17,7 @@ from eventing.replication.forwarding import comparing, outbound, sweeping, wakeu
 from eventing.replication.forwarding.outbound import forward
 from eventing.replication.forwarding.sweeping import peers_sweep
 from eventing.replication.ports import forward_start, forwards_waiting
-from eventing.store import waiting_vectors
+from eventing.store import peer_state, waiting_vectors
 from eventing.store.client import client as redis_client
 from eventing.store.peer_state import PeerLock, TakenWork
 from tests.peering.other_domain import OtherDomain
@@ -178,6 +178,19 @@ def peer_named(name: str) -> OtherDomain:
     domain = OtherDomain(name)
     peer_made(domain)
     return domain
+
+
+def test_a_server_that_refuses_keeps_no_peer_of_another_server_from_being_woken(
+    b: OtherDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    forward_start.connect(sent.append)
+    monkeypatch.setattr(
+        peer_state, "run_script_all", lambda _script, wakes: [ResponseError("OOM"), *[1] * (len(wakes) - 1)]
+    )
+    with pytest.raises(ResponseError):
+        wakeups.wake_all({"b.test": ["x"], "c.test": ["x"]})
+    assert sent == ["c.test"]
 
 
 def test_rps_wait_in_turn_where_there_are_more_than_fit_into_a_request(

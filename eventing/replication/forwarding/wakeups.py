@@ -63,10 +63,16 @@ def wake(peer: str, rps: Iterable[str] = (), *, anyway: bool = False) -> None:
 
 
 def wake_all(rps: Mapping[str, Iterable[str]], *, anyway: bool = False) -> None:
-    """Wake forwarding to several peers as `wake` does, each for its RPs."""
-    for peer in peer_state.wakes_note(rps, SENT_S, anyway=anyway):
-        if forward_start.provider is not None:
+    """Wake forwarding to several peers as `wake` does, each for its RPs. Where one server of several refuses, the others' peers are woken
+    before its error is raised.
+    """
+    noted = peer_state.wakes_note(rps, SENT_S, anyway=anyway)
+    for peer, answer in noted.items():
+        if answer is True and forward_start.provider is not None:
             forward_start(peer)
+    for answer in noted.values():
+        if isinstance(answer, RedisError):
+            raise answer
 
 
 def probe(peer: str) -> None:
