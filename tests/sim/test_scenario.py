@@ -84,6 +84,7 @@ LONG = {
     "balancing-sawtooth",
     "placement-circles",
     "placement-contradictory-policies",
+    "placement-fame",
     "placement-fame-liars",
     "placement-home-cut-off",
     "placement-invitation-storm",
