@@ -125,6 +125,7 @@ async def test_what_is_in_use_is_read_again_before_it_ends_and_together(
             await asyncio.sleep(0.005)
     assert sorted(database.queries[1]) == sorted(used)
     assert descriptors.peek(unused) is None, "nobody asked for it"
+    assert descriptors._references.keys() == set(used), "nothing is left of it"
 
 
 def version_of(descriptors: Descriptors, reference: str) -> int:

@@ -248,7 +248,11 @@ class Descriptors:
         self._again_soon()
 
     def _discard(self, reference: str) -> None:
-        self._references.get(self._known.pop(reference).descriptor.id, set()).discard(reference)
+        rp = self._known.pop(reference).descriptor.id
+        references = self._references.get(rp, set())
+        references.discard(reference)
+        if not references:
+            self._references.pop(rp, None)
 
     def _refuse(self, reference: str, error: ApplicationError) -> None:
         self._unknown[reference] = (error, time.time() + UNKNOWN_S)
