@@ -21,7 +21,7 @@ from eventing.gateway.delivery.frames import message
 from eventing.replication.rules.ranking import Alternative, ReplicaServer, ranked
 from eventing.replication.rules.reader_moves import HOPS_MAX
 from eventing.replication.selectors.redirects import URLS_MAX
-from eventing.replication.selectors.replica_servers import replica_servers_of_rps
+from eventing.replication.selectors.replica_servers import replica_servers
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.sql.threads import in_database
 from eventing.store.errors import RedisError
@@ -155,7 +155,7 @@ class Redirects:
             while self._wanted:
                 rps, self._wanted = self._wanted[:READ_AT_ONCE], self._wanted[READ_AT_ONCE:]
                 try:
-                    self._servers |= await in_database(replica_servers_of_rps)(rps)
+                    self._servers |= await in_database(replica_servers)(rps)
                 except (ApplicationError, RedisError) as error:
                     log.warning(
                         "The addresses of the replicas of %d rendezvous points cannot be read: %s", len(rps), error

@@ -229,8 +229,9 @@ def _readers_leave(drain: DomainDrain, now: datetime) -> None:
     try:
         moving = {move.rp for move in reader_moves(now=now) if move.by == BY_DRAINING}
         until = min(drain.until, now + timedelta(seconds=min(READERS_S, MOVE_S_MAX)))
-        for rp, _ in readers_left(now).most_common():
-            if rp not in moving and replica_servers(rp):
+        left = [rp for rp, _ in readers_left(now).most_common() if rp not in moving]
+        for rp, servers in replica_servers(left).items():
+            if servers:
                 reason = "This domain drains."
                 readers_move(rp=rp, share=1.0, until=until, spread_s=SPREAD_S, reason=reason, by=BY_DRAINING, now=now)
     except (ApplicationError, RedisError) as error:

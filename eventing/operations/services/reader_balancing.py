@@ -14,7 +14,7 @@ from eventing.replication.loads.asking import loads_asked
 from eventing.replication.rules.balancing import SESSIONS_MIN, BalancingMove, RpReaders, balancing_steps, wants_loads
 from eventing.replication.rules.ranking import ReplicaServer
 from eventing.replication.rules.reader_moves import BY_BALANCING, BY_PLACEMENT
-from eventing.replication.selectors.replica_servers import replica_servers_of_rps
+from eventing.replication.selectors.replica_servers import replica_servers
 from eventing.replication.services.reader_moves import reader_moves, readers_spread
 from eventing.store.load import gateway_loads
 from eventing.store.presence import gateways_alive
@@ -57,7 +57,7 @@ def readers_balance(*, now: datetime | None = None) -> int:
     }
     own, rps = config().domain, []
     most = sorted(readers.items(), key=lambda item: (-item[1], item[0]))[:RPS_MAX]
-    serving = replica_servers_of_rps([rp for rp, _ in most if rp not in others])
+    serving = replica_servers([rp for rp, _ in most if rp not in others])
     for rp, count in most:
         servers = [_own_fresh(one, own) for one in serving.get(rp, ())]
         if not servers:

@@ -21,18 +21,10 @@ CAPACITY_CLASS = 1
 """The class of a domain that states none: a small server."""
 
 
-def replica_servers(rp: str) -> list[ReplicaServer]:
-    """Return the domains that serve an RP, this one included, the home first; none if this domain has no such RP or serves it alone.
+def replica_servers(rps: Sequence[str]) -> dict[str, list[ReplicaServer]]:
+    """Return for each RP the domains that serve it, this one included, the home first; none if this domain has no such RP or serves it alone.
 
-    Raises redis.RedisError.
-    """
-    return replica_servers_of_rps([rp])[rp]
-
-
-def replica_servers_of_rps(rps: Sequence[str]) -> dict[str, list[ReplicaServer]]:
-    """Return `replica_servers` for many RPs, in as many reads as for one and one more for each domain whose URL is not stated there.
-
-    Raises redis.RedisError.
+    Reads as much for many RPs as for one, and one more for each domain whose URL is not stated there. Raises redis.RedisError.
     """
     found = {rp: list[ReplicaServer]() for rp in rps}
     own, rows = config().domain, RendezvousPoint.objects.filter(id__among=list(found))
