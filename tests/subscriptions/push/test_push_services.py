@@ -15,6 +15,7 @@ from eventing.log import control
 from eventing.rps.models import RendezvousPoint
 from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.push.models import PushDeadLetter, PushEndpoint
+from eventing.subscriptions.push.process.course import Course
 from eventing.subscriptions.push.rules.endpoint_states import EndpointStanding, EndpointState
 from eventing.subscriptions.push.selectors import endpoints_named, endpoints_page, replays_waiting
 from eventing.subscriptions.push.services import outcomes
@@ -119,6 +120,21 @@ def test_a_verdict_about_an_earlier_generation_is_discarded(new_rp: NewRp, ben: 
     endpoint_pause(subscription_id=row.id, principal=ben)
     standings_save([StandingFound(row.id, 1, EndpointStanding(EndpointState.ACTIVE, verified=True))])
     assert PushEndpoint.objects.get(pk=row.id).state == "paused"
+
+
+def test_what_an_attempt_changed_is_not_forgotten_when_the_row_is_read_before_it_is_stored(
+    new_rp: NewRp, ben: Principal
+) -> None:
+    row = hook(new_rp(), ben)
+    feed: Any = None
+    course = Course(endpoints_named([row.id])[row.id], feed)
+    consented = course.standing = EndpointStanding(EndpointState.ACTIVE, verified=True)
+    course.update(endpoints_named([row.id])[row.id])
+    assert course.standing == consented
+    stated = {"mode": "webhook", "url": "https://other.example.org/"}
+    subscription_update(subscription_id=row.id, principal=ben, changes={"deliver": stated})
+    course.update(endpoints_named([row.id])[row.id])
+    assert course.standing.state == "unverified", "what its owner does counts"
 
 
 def test_a_state_is_reported_once_on_both_administrative_rps(new_rp: NewRp, ben: Principal) -> None:

@@ -60,6 +60,7 @@ class Course:
         self.delivers_until = 0.0 if self.is_shared else float("inf")
         self.term = 0
         self.covered: Mapping[str, int] = {}
+        self.generation = 0
         self.update(row)
 
     def update(self, row: EndpointRow) -> None:
@@ -98,13 +99,14 @@ class Course:
         self.resealed_at = min(untils) if untils else float("inf")
         self.host: Host = (self.target.url.host, self.target.url.port)
         self.max_attempts: int | None = deliver.get("max_attempts")
+        if row.generation != self.generation:  # otherwise what an attempt changed may not be stored yet
+            self.standing: EndpointStanding = row.standing
         self.generation = row.generation
         self.owner = row.owner
         self.start = row.start
         self.history: HistoryBounds = row.history
         self.expires_at = row.expires_at
         self.test_id = row.test_id
-        self.standing: EndpointStanding = row.standing
         self.in_flight = int(deliver.get("in_flight", 1))
         if self.window is not None:
             self.window.in_flight_max = self.in_flight

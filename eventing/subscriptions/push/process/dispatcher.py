@@ -243,8 +243,9 @@ class Dispatcher:
 
     def stand(self, course: Course, standing: EndpointStanding) -> None:
         """Give an endpoint another standing, and store it."""
+        consented = course.standing.verified
         course.standing = standing
-        self._recorder.stands(StandingFound(course.id, course.generation, standing))
+        self._recorder.stands(StandingFound(course.id, course.generation, standing, consented))
 
     def count(self, course: Course, events: Sequence[StoredEvent]) -> None:
         """Count events that an endpoint accepted, for the access records."""

@@ -26,11 +26,17 @@ BATCH = 200  # bound: endpoints of one transaction; the others are in the next o
 
 @dataclass(frozen=True, slots=True)
 class StandingFound:
-    """Standing of an endpoint after an attempt; discarded if its owner did something since `generation`."""
+    """Standing of an endpoint after an attempt; discarded if its owner did something since `generation`.
+
+    Attributes:
+        consented: whether the endpoint had consented before the attempt, which may not be stored: of several standings
+            that wait for the database the last one is written.
+    """
 
     subscription: str
     generation: int
     standing: EndpointStanding
+    consented: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ def standings_save(found: Sequence[StandingFound], *, now: datetime | None = Non
                 standing_set(row, one.standing, outbox.now)
                 if not changed:
                     same.append(row)
-                elif _reported(row, outbox):
+                elif _reported(row, outbox, consented=one.consented):
                     row.save()
             PushEndpoint.objects.bulk_update(same, STANDING_COLUMNS)
 
@@ -72,7 +78,7 @@ def allowed_rate_save(subscription_id: str, generation: int, rate: int | None) -
     )
 
 
-def _reported(row: PushEndpoint, outbox: Outbox) -> bool:
+def _reported(row: PushEndpoint, outbox: Outbox, *, consented: bool) -> bool:
     """Report another state, before it is saved, and have its owner warned of it. Returns False for an endpoint that ends with its subscription.
 
     A subscription of WS-Eventing whose endpoint is gone ends, since nobody can state another endpoint for it.
@@ -83,6 +89,8 @@ def _reported(row: PushEndpoint, outbox: Outbox) -> bool:
         row.warn_at = outbox.now
     if row.state != EndpointState.GONE or subscription.deliver.get("mode") != WS_EVENTING:
         return True
+    if consented:
+        PushEndpoint.objects.filter(pk=row.pk).update(verified=True)  # who has consented is told of the end
     remove(subscription, outbox, GONE_REASON)
     return False
 

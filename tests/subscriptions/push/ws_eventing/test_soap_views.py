@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import pytest
 from django.test import Client
 from lxml import etree
@@ -13,6 +14,9 @@ from eventing.access.services.tokens import token_create
 from eventing.core.errors import Conflict
 from eventing.core.principals import Principal
 from eventing.rps.models import RendezvousPoint
+from eventing.store.client import client
+from eventing.store.keys import PUSH_ENDINGS_KEY
+from eventing.store.push_endings import PushEnding
 from eventing.subscriptions.models import Subscription
 from eventing.subscriptions.push.models import PushEndpoint
 from eventing.subscriptions.push.rules.endpoint_states import EndpointStanding, EndpointState
@@ -262,6 +266,22 @@ def test_the_managers_address_is_the_credential_of_a_stranger_and_not_of_a_token
     other = Soap(token_create(subject="carl", lease_s=600).token)
     assert other(path_of(manager_address(row.id)), envelope(W3C, "Unsubscribe")).status_code == 403
     assert Subscription.objects.exists()
+
+
+def test_a_receiver_that_is_gone_is_told_of_the_end_if_it_ever_consented(new_rp: NewRp, ben_soap: Soap) -> None:
+    """The consent may not be stored: of several standings that wait for the database the last one is written."""
+    rp = new_rp()
+    told = []
+    for consented in (False, True):
+        ben_soap.subscribes(rp)
+        (row,) = Subscription.objects.all()
+        gone = EndpointStanding(EndpointState.GONE, reason="http-410")
+        standings_save([StandingFound(row.id, 1, gone, consented)])
+        assert not Subscription.objects.exists()
+        told += [(row.id, consented)] * client().llen(PUSH_ENDINGS_KEY)
+    assert told == [(row.id, True)]
+    (ending,) = cast("list[bytes]", client().lrange(PUSH_ENDINGS_KEY, 0, -1))
+    assert msgspec.msgpack.decode(ending, type=PushEnding).subscription == row.id
 
 
 def test_neither_answers_nor_administrative_events_show_what_an_address_has_in_it(
