@@ -48,11 +48,13 @@ from eventing.overlay.exchange import FeedGap
 from eventing.overlay.feed_tree import (
     NOTHING_RECEIVED,
     ReceivedFeeds,
+    reopened_by,
     tree_adopted,
     tree_demoted,
     tree_grafted,
     tree_on_message,
     tree_planned,
+    tree_reopened,
 )
 from eventing.overlay.graft_timer import GRAFT_S_MAX, GRAFTS_FUTILE, timer_due, timer_on_message, timer_too_early
 from eventing.overlay.link_refusals import refusals_on_message
@@ -66,13 +68,15 @@ _replace = msgspec.structs.replace
 class MessageOutcome(NamedTuple):
     """Result of a message: the link, and the feeds to graft and to prune by the answer.
 
-    `mistaken`: peers that brought runs whose paths name this one, which does not hold them.
+    `mistaken`: peers that brought runs whose paths name this one, which does not hold them. `reopened`: feeds for which the peer
+    has reopened the link, because links fail where it is (reopening.py).
     """
 
     link: Link
     graft: frozenset[str]
     prune: frozenset[str]
     mistaken: frozenset[str] = frozenset()
+    reopened: frozenset[str] = frozenset()
 
 
 class LinkDue(NamedTuple):
@@ -139,7 +143,8 @@ def on_message(
     )
     presumed, mistaken = presumed_on_message(link.presumed, peer.theirs, grafted, answers=answers, now=now)
     refusals = refusals_on_message(link.refusals, peer.theirs, grafted)
-    return MessageOutcome(Link(peer, tree, timer, presumed, refusals), received.holes, pruning, mistaken)
+    reopened = reopened_by(received, grafted)
+    return MessageOutcome(Link(peer, tree, timer, presumed, refusals), received.holes, pruning, mistaken, reopened)
 
 
 def adopted(link: Link, feed_key: str, like: str) -> Link:
@@ -169,6 +174,12 @@ def demoted(link: Link, ours: Vector) -> Link:
     Announcements go on, and what no other link delivers is grafted by it: a low score costs no event.
     """
     return _replace(link, tree=tree_demoted(link.tree, frozenset((*ours, *link.theirs))))
+
+
+def reopened(link: Link, ours: Vector) -> Link:
+    """Reopen a link for the feeds of which the peer lacks something: their events are sent at once, not announced (reopening.py)."""
+    tree = tree_reopened(link.tree, frozenset(feed for feed, last in ours.items() if last > holds(link, feed)))
+    return link if tree is link.tree else _replace(link, tree=tree)
 
 
 def planned(link: Link, feed_keys: frozenset[str]) -> Link:

@@ -47,6 +47,7 @@ from eventing.overlay.link_planning import LinkPlan
 from eventing.overlay.link_state import NEW, Link, again_at
 from eventing.overlay.links import LinkDown, LinkUp
 from eventing.overlay.machine import Chance, Down, Fired, Id, MessageReceived, SendMessage, SetTimer
+from eventing.overlay.reopening import AnswerTimes, Reopening, many_doubted
 from eventing.overlay.replica_log import FeedRun, ReplicaLog
 
 Steps = Generator[None, None, None]
@@ -76,15 +77,29 @@ class PeerExchange:
         next_at: when the next request may begin.
         wake_at: when the earliest timer ends; 0: none.
         failed: requests in a row without an answer in time.
+        answering: how long the peer takes to answer.
+        doubted: whether it takes so long that the link is in doubt.
         pruned_at: when the peer last pruned each feed.
     """
 
-    __slots__ = ("building", "compare", "failed", "flying", "link", "next_at", "pruned_at", "wake_at")
+    __slots__ = (
+        "answering",
+        "building",
+        "compare",
+        "doubted",
+        "failed",
+        "flying",
+        "link",
+        "next_at",
+        "pruned_at",
+        "wake_at",
+    )
 
     def __init__(self) -> None:
         self.link = NEW
         self.flying: RunsInFlight | None = None
-        self.building = self.compare = False
+        self.answering = AnswerTimes()
+        self.building = self.compare = self.doubted = False
         self.next_at = self.wake_at = 0.0
         self.failed = 0
         self.pruned_at: dict[str, float] = {}
@@ -108,6 +123,7 @@ class Dissemination:
         self.peers: dict[Id, PeerExchange] = {}
         self.steps: dict[int, Steps] = {}
         self._numbers = 0
+        self._reopening = Reopening()
         self._asked: dict[str, float] = {}
         self._waiting = WaitingVectors(me) if parameters.patient else None
         self._gaps: dict[tuple[str, int], tuple[float, dict[Id, int]]] = {}
@@ -139,6 +155,8 @@ class Dissemination:
                 self._waiting.over(given.peer)
         elif kind is Down and given.peer in self.peers:
             self._failed(given.peer, self.parameters.retry_s)
+            if self.parameters.doubt_s:
+                self._doubt(self.peers[given.peer])
         return self._out
 
     def unanswered(self) -> list[Id]:
@@ -156,6 +174,7 @@ class Dissemination:
         self.peers = {peer: PeerExchange() for peer in self.peers}
         self.steps = {}
         self._asked, self._gaps = {}, {}
+        self._reopening = Reopening()
         self._waiting = WaitingVectors(self.me) if self.parameters.patient else None
         self._gathering = self._comparing = self._watching = False
 
@@ -198,18 +217,35 @@ class Dissemination:
 
     def _overdue(self) -> None:
         """Fail the requests that were not answered in time."""
-        late = self._now - self.parameters.answer_s
-        for peer, one in self.peers.items():
-            if one.flying is not None and one.flying.since <= late:
-                self._failed(peer, 0.0)
         self._watching = False
+        for peer, one in self.peers.items():
+            if one.flying is None:
+                continue
+            if one.flying.since <= self._now - self.parameters.answer_s:
+                self._failed(peer, 0.0)
+            if self.parameters.doubt_s and one.answering.in_doubt(self._now, self.parameters.doubt_s):
+                self._doubt(one)
         if any(one.flying is not None for one in self.peers.values()):
             self._watch()
 
     def _watch(self) -> None:
         if not self._watching:
             self._watching = True
-            self._out.append(SetTimer(OVERDUE, self.parameters.answer_s))
+            self._out.append(SetTimer(OVERDUE, self.parameters.doubt_s or self.parameters.answer_s))
+
+    def _doubt(self, one: PeerExchange) -> None:
+        if not one.doubted:
+            one.doubted = True
+            if many_doubted(sum(other.doubted for other in self.peers.values()), len(self.peers)):
+                self._reopen()
+
+    def _reopen(self) -> None:
+        """Send by all links what their peers lack, if there was time since that was last done."""
+        if not self._reopening.begins(self._now):
+            return
+        for peer, one in self.peers.items():
+            one.link = broadcast.reopened(one.link, self.log.vector)
+            self._examine(peer, one)
 
     def _failed(self, peer: Id, retry_s: float) -> None:
         one = self.peers[peer]
@@ -335,6 +371,7 @@ class Dissemination:
             if stuck:
                 one.link = link = link_planning.unsendable(link, stuck, now=now)
         asking = link_planning.grafts(link, ours) if link.timer.grafting else NONE
+        asking |= link_planning.reopening(link, (run.feed for run in runs))
         one.building = False
         whole = one.compare or link_planning.asks(link, now=now)
         if plan is LinkPlan.RUNS and not runs and not whole:
@@ -346,6 +383,7 @@ class Dissemination:
         self._numbers += 1
         one.flying = RunsInFlight(self._numbers, now, link, {run.feed: run.last for run in runs})
         one.next_at = now + self.parameters.spacing_s
+        one.answering.asked(now)
         self._watch()
         have = dict(ours) if whole else _difference(link, ours)
         self._out.append(
@@ -358,6 +396,8 @@ class Dissemination:
         one = self.peers.get(peer)
         if one is None:
             return  # the link has ended here; the peer finds out as of any other message
+        one.answering.heard(self._now)
+        one.doubted = False
         if type(message) is LinkRequest:
             self._begin(self._receiving(peer, one, message))
         elif type(message) is LinkAnswer:
@@ -388,7 +428,9 @@ class Dissemination:
                     self._examine(other, exchanging)
         if self._now - began > self.parameters.answer_s:
             return  # the peer waits no longer, and may have sent newer vectors
-        early = frozenset(feed for feed in message.graft if self._now - one.pruned_at.get(feed, -EARLY_S) < EARLY_S)
+        early = frozenset(
+            feed for feed in message.graft - received.new if self._now - one.pruned_at.get(feed, -EARLY_S) < EARLY_S
+        )
         if early:
             self._out.append(GraftedEarly(peer, early))
         ours = self.log.vector
@@ -402,6 +444,8 @@ class Dissemination:
             graft=message.graft,
         )
         one.link = outcome.link
+        if outcome.reopened and self.parameters.doubt_s:
+            self._reopen()
         have = dict(ours) if message.whole else {feed: ours.get(feed, 0) for feed in message.have}
         self._out.append(SendMessage(peer, LinkAnswer(message.number, have, outcome.graft, outcome.prune)))
         self._examine(peer, one)

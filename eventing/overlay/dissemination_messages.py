@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from eventing.overlay.machine import Id
+from eventing.overlay.reopening import DOUBT_S
 from eventing.overlay.replica_log import FeedRun
 
 
@@ -18,6 +19,7 @@ class DisseminationParameters(msgspec.Struct, frozen=True):
         lazy_s: seconds for which vectors on lazy links are gathered, for all links together.
         patient: vectors on lazy links wait by the rules of announcements.py instead, as in forwarding. Recorded runs are with `lazy_s`.
         answer_s: seconds after which a request without an answer has failed.
+        doubt_s: seconds after which its link is in doubt (reopening.py); 0: never, and links are not reopened.
         retry_s: seconds until the next request to a peer that could not be reached.
         anti_entropy_s: seconds between two comparisons with one link's peer; 0: never.
         work_s: most seconds between two steps of one request, in which others may be taken; 0: none.
@@ -28,6 +30,7 @@ class DisseminationParameters(msgspec.Struct, frozen=True):
     lazy_s: float = 0.25
     patient: bool = False
     answer_s: float = 3.0
+    doubt_s: float = DOUBT_S
     retry_s: float = 1.0
     anti_entropy_s: float = 10.0
     work_s: float = 0.0

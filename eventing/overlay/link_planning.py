@@ -4,7 +4,7 @@ laws, among them the order of these steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 
 import msgspec
@@ -85,6 +85,11 @@ def grafts(link: Link, ours: Vector) -> frozenset[str]:
     return link.tree.grafted.intersection(vectors.lacking(ours, link.timer.awaited))
 
 
+def reopening(link: Link, sent: Iterable[str]) -> frozenset[str]:
+    """Return the feeds to graft because their events are sent by a link that was reopened for them."""
+    return link.tree.reopened.intersection(sent) if link.tree.reopened else link.tree.reopened
+
+
 def on_sent(before: Link, after: Link, sent: Mapping[str, int], *, now: float, refused: bool = False) -> Link:
     """Update the link after the peer's answer: feeds that were sent and refused completely are put off.
 
@@ -98,6 +103,9 @@ def on_sent(before: Link, after: Link, sent: Mapping[str, int], *, now: float, r
         if refused
         else refusals_on_sent(before.refusals, after.refusals, sent, before.theirs, after.theirs, now)
     )
+    if after.tree.reopened and not before.tree.reopened.isdisjoint(sent):
+        over = before.tree.reopened.intersection(sent)
+        after = _replace(after, tree=_replace(after.tree, reopened=after.tree.reopened - over))
     return after if refusals is after.refusals else _replace(after, refusals=refusals)
 
 

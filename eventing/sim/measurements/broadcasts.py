@@ -70,7 +70,8 @@ class BroadcastsProbe:
         self._logs: dict[int, ReplicaLog] = {}
         self._fates = Fates()
         self._flooding_hops = 0
-        self._parameters = DisseminationParameters(anti_entropy_s=plan.anti_entropy_s)
+        doubt_s = 0.0 if run.scenario.parameters == "paper" else DEFAULTS.doubt_s
+        self._parameters = DisseminationParameters(anti_entropy_s=plan.anti_entropy_s, doubt_s=doubt_s)
         chance = run.make_chance(f"{run.seed} broadcasts")
         honest = [domain for domain in range(run.scenario.domains) if domain not in run.role_of]
         self._origins = chance.sample(honest, min(len(honest), plan.origins_max if plan.origins != "one" else 1))
