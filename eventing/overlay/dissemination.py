@@ -236,8 +236,17 @@ class Dissemination:
     def _doubt(self, one: PeerExchange) -> None:
         if not one.doubted:
             one.doubted = True
+            self._disturbed()
             if many_doubted(sum(other.doubted for other in self.peers.values()), len(self.peers)):
                 self._reopen()
+
+    def _disturbed(self) -> None:
+        """Have vectors that wait sent sooner."""
+        if self._waiting is None:
+            return
+        for other in self._waiting.disturbed(self._now):
+            if other in self.peers:
+                self._wake(other, self.peers[other], self._waiting.due_at(other, self._now))
 
     def _reopen(self) -> None:
         """Send by all links what their peers lack, if there was time since that was last done."""
@@ -250,10 +259,8 @@ class Dissemination:
     def _failed(self, peer: Id, retry_s: float) -> None:
         one = self.peers[peer]
         one.flying = None
-        if self._waiting is not None and not one.failed:
-            for other in self._waiting.disturbed(self._now):
-                if other in self.peers:
-                    self._wake(other, self.peers[other], self._waiting.due_at(other, self._now))
+        if not one.failed and not one.doubted:
+            self._disturbed()
         one.failed += 1
         one.next_at = self._now + retry_s
         self._wake(peer, one, one.next_at)

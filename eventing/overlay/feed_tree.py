@@ -85,7 +85,7 @@ def tree_on_message(
         pruning, prune = pruning - tree.planned, prune - tree.planned
     if not (pruning or graft or prune or received.holes or tree.grafted):
         return tree, NONE
-    lazy = ((tree.lazy | prune | pruning) - graft) - received.holes
+    lazy = (((tree.lazy | prune) - graft) | pruning) - received.holes
     if len(lazy) > FEEDS_MAX:
         lazy = frozenset(sorted(lazy)[:FEEDS_MAX])
     pruned = (tree.pruned | (received.redundant - tree.planned)) - received.holes - reopened

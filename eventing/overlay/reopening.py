@@ -22,8 +22,9 @@ DOUBTED_SHARE = (
     0.5  # of the links; a crash of single neighbours, and loss of a fifth of all messages, is mended by grafts
 )
 DOUBTED_MIN = 2
-FOR_S = 5.0  # the event on its way, and those that are published meanwhile (guess: twenty hops)
-EVERY_S = 60.0  # with eight links this bounds redundant copies, whoever lies, to 0.6 for each event (8 x 5 / 60)
+FOR_S = 5.0  # bound: seconds in EVERY_S within which links are reopened; grafts mend the trees afterwards
+# The event on its way, and those that are published meanwhile (guess: twenty hops)
+EVERY_S = 60.0  # with eight links this bounds redundant copies, whoever lies, to 0.7 for each event (8 x 5 / 60)
 
 
 class AnswerTimes:

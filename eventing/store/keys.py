@@ -166,6 +166,7 @@ REGION_MESSAGES_KEY = (
 )
 
 FORWARD_QUEUE_KEY = "herald:forward-queue"  # list of peers to forward to, in a small domain (store/forward_queue.py)
+REOPENING_KEY = "herald:reopening"  # Unix seconds since which links may be reopened (store/waiting_vectors.py); expires
 VECTORS_URGENT_KEY = "herald:vectors-urgent"  # set while links fail (store/waiting_vectors.py); expires
 
 SEALING_HELD_KEY = (

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from eventing.store.client import client
-from eventing.store.keys import VECTORS_URGENT_KEY, peer_key
+from eventing.store.keys import REOPENING_KEY, VECTORS_URGENT_KEY, peer_key
 
 _WHAT = "waiting"
 
@@ -41,6 +41,24 @@ def vectors_waiting(peers: Sequence[str]) -> dict[str, float]:
         pipeline.zrange(peer_key(peer, _WHAT), 0, 0, withscores=True)
     found = zip(peers, pipeline.execute(), strict=True)
     return {peer: float(entries[0][1]) for peer, entries in found if entries}
+
+
+def vectors_list(peers: Sequence[str], count_max: int) -> dict[str, list[str]]:
+    """Return the RPs whose vectors wait for each of these peers, at most so many, the oldest first; without peers for which none waits."""
+    pipeline = client().pipeline(transaction=False)
+    for peer in peers:
+        pipeline.zrange(peer_key(peer, _WHAT), 0, count_max - 1)
+    found = zip(peers, pipeline.execute(), strict=True)
+    return {peer: [rp.decode() for rp in rps] for peer, rps in found if rps}
+
+
+def reopening_begins(now: float, for_s: float, every_s: float) -> bool:
+    """Return whether this domain may reopen links now: for so long, and again so long after that began (overlay/reopening.py)."""
+    pipeline = client().pipeline(transaction=False)
+    pipeline.set(REOPENING_KEY, repr(now), nx=True, px=int(every_s * 1000))
+    pipeline.get(REOPENING_KEY)
+    began = pipeline.execute()[1]
+    return began is None or now < float(began) + for_s
 
 
 def vectors_urgent_set(kept_s: float) -> None:

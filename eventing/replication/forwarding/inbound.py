@@ -41,6 +41,7 @@ from eventing.overlay.broadcast import MessageOutcome
 from eventing.overlay.feed_tree import ReceivedFeeds
 from eventing.overlay.link_planning import LinkPlan
 from eventing.overlay.link_state import Link
+from eventing.overlay.reopening import EVERY_S, FOR_S
 from eventing.peering.models import Acquaintance
 from eventing.peering.rules import acquaintances
 from eventing.peering.rules.domain_documents import BadDocument
@@ -60,7 +61,7 @@ from eventing.replication.services.replica_links import links_offer, links_resum
 from eventing.replication.services.replica_properties import properties_accept
 from eventing.replication.services.replica_statements import documents_by_domain, statements_accept
 from eventing.store import peer_state
-from eventing.store.waiting_vectors import vectors_note
+from eventing.store.waiting_vectors import reopening_begins, vectors_note
 from eventing.subscriptions.services.lease_use import leases_use
 
 # Twice the number of peers.
@@ -251,6 +252,11 @@ class _Part:
     low_water_marks: dict[str, KeptLowWaterMark] = field(default_factory=dict)
     claim: holding.FeedClaim | None = None
     newest: list[Signed] | None = None
+
+    @property
+    def asked(self) -> list[str]:
+        """Return the feeds that the peer lacks and wants by this link: not those of which it brings new events itself."""
+        return [feed for feed in self.stated.graft if feed not in self.received.new]
 
     @property
     def believed(self) -> Vector:
@@ -512,22 +518,27 @@ class _Exchange:
             return outcomes[rp].link
 
         watermarks.links_change(self._peer.name, rps, change, self._links)
-        flapping.grafts_judge(self._peer.name, {rp: self._parts[rp].stated.graft for rp in rps})
+        flapping.grafts_judge(self._peer.name, {rp: self._parts[rp].asked for rp in rps})
         return outcomes
 
     def _forward(self, rps: Sequence[str]) -> None:
         """Have the new runs forwarded over the other links: before anything that they need not wait for."""
         onward: dict[str, list[str]] = {}
         ours: dict[str, Vector] = {}
+        reopen: list[str] = []
         for rp in rps:
             part = self._parts[rp]
             if part.received.new and part.head is not None:
                 ours[rp] = held(part.head._replace(foreign=part.ours))
+                if feed_tree.reopened_by(part.received, frozenset(part.stated.graft)):
+                    reopen.append(rp)
                 for other in part.who.links:
                     if other != self._peer.name:
                         onward.setdefault(other, []).append(rp)
         if onward:
-            events_forward(onward, ours)
+            if reopen and not reopening_begins(time.time(), FOR_S, EVERY_S):
+                reopen = []
+            events_forward(onward, ours, reopen=reopen)
 
     def _wake(self, rps: Sequence[str], outcomes: dict[str, MessageOutcome]) -> None:
         """Wake forwarding to the peer for what it lacks."""
@@ -539,7 +550,7 @@ class _Exchange:
             if rp in outcomes:
                 link = outcomes[rp].link
                 plan = link_planning.plan(link, part.ours, now=now)
-                if plan is LinkPlan.RUNS or part.stated.graft or link_planning.asks(link, now=now):
+                if plan is LinkPlan.RUNS or part.asked or link_planning.asks(link, now=now):
                     lacking.append(rp)
                 elif plan is LinkPlan.VECTOR:
                     announced.append(rp)

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from eventing.conf import config
@@ -32,20 +32,27 @@ GATHER_S = 0.005  # after a notification, so that a busy gateway reports many ev
 log = logging.getLogger(__name__)
 
 
-def events_forward(noted: Mapping[str, Iterable[str]], ours: Mapping[str, Vector] | None = None) -> None:
+def events_forward(
+    noted: Mapping[str, Iterable[str]], ours: Mapping[str, Vector] | None = None, *, reopen: Collection[str] = ()
+) -> None:
     """Have new events forwarded: `noted` are the RPs that have some, by linked peer. Raises redis.RedisError.
 
     Args:
         ours: the vectors of these RPs with the new events, as of `held`; None: they are read.
+        reopen: those of the RPs whose links are reopened for what their peers lack (overlay/reopening.py).
     """
     now = time.time()
     links = watermarks.links_of_peers(noted)
     if ours is None:
         rps = list(dict.fromkeys(rp for some in links.values() for rp in some))
         ours = {rp: held(head) for rp, head in zip(rps, federated.heads(rps), strict=True) if head is not None}
+    vectors = ours
     waking: dict[str, list[str]] = {}
     announced: dict[str, list[str]] = {}
     for peer, some in links.items():
+        again = [rp for rp in some if rp in reopen and rp in vectors]
+        if again:
+            some |= watermarks.links_change(peer, again, lambda rp, link: broadcast.reopened(link, vectors[rp]))
         for rp, link in some.items():
             plan = link_planning.plan(link, ours[rp], now=now) if rp in ours else LinkPlan.NOTHING
             if plan is LinkPlan.VECTOR and not link_planning.asks(link, now=now):

@@ -44,6 +44,7 @@ from eventing.peering.wire import messages as wire
 from eventing.peering.wire.client import NO_ANSWER, PeerError, begin
 from eventing.replication.forwarding import fork_detection, wakeups
 from eventing.replication.forwarding.asked_feeds import asked_feeds
+from eventing.replication.forwarding.failing_links import links_failing, requests_under_way
 from eventing.replication.forwarding.measures import request_measured
 from eventing.replication.forwarding.outbound_answer import answer_apply
 from eventing.replication.forwarding.outbound_request import (
@@ -60,7 +61,7 @@ from eventing.replication.forwarding.vector_times import vector_times
 from eventing.rps.rules.reliability import IN_TIME_S
 from eventing.store import link_tallies, peer_state
 from eventing.store.peer_state import PeerLock
-from eventing.store.waiting_vectors import vectors_note, vectors_take, vectors_urgent_set, vectors_waiting
+from eventing.store.waiting_vectors import vectors_note, vectors_take
 
 EXCHANGE = "/federation/v1/exchange"
 # Less than a task may take (workers/schedule.py). A stop does not wait for it.
@@ -139,6 +140,7 @@ class _Forwarding:
         self._peer = peer
         self._lock = lock
         self._me = config().domain
+        self._names = [partner.name for partner in partners()]
         self._contact_at = peer.heard_at or datetime.fromtimestamp(
             0, UTC
         )  # as in the peer's lease, which answers renew
@@ -341,6 +343,8 @@ class _Forwarding:
         documents = documents_add(self._peer.name, request)
         self._request_at = time.monotonic()
         runs_sent(self._peer, {rp: one.runs for rp, one in sent.items()})
+        under_way = requests_under_way()
+        under_way.asked(self._peer.name, self._names)
         try:
             with request_measured(self._peer.name, request):
                 key = None if self._sent_runs else signing_key_recent()
@@ -350,8 +354,13 @@ class _Forwarding:
                         self._ahead = self._next(sent)
                 finally:
                     data = waiting()
+                under_way.answered(self._peer.name)
                 answer = wire.answer(data)
         except PeerError as error:
+            if error.code == NO_ANSWER:
+                under_way.failed(self._peer.name)
+            else:
+                under_way.answered(self._peer.name)
             return self._failed(error, sent)
         except wire.BadMessage as error:
             return self._failed(PeerError("invalid", f"Its answer is not understood: {error}"), sent)
@@ -459,11 +468,12 @@ class _Forwarding:
             jitter=chance,
             retry_after_s=error.retry_after_s,
         )
-        if not self._failing:
-            self._disturbed()
-            log.warning("Forwarding to %s fails (%s): %s", self._peer.name, failure, error.detail)
-        self._failing = True
+        newly, self._failing = not self._failing, True
         peer_state.failing_set(self._peer.name, True, cut=error.code == NO_ANSWER)
+        if newly:
+            log.warning("Forwarding to %s fails (%s): %s", self._peer.name, failure, error.detail)
+            silent = {self._peer.name, *requests_under_way().doubted(), *peer_state.cut_off(self._names)}
+            links_failing(silent, self._names)  # what they do not receive, they do not send on either
         if row is not None:
             if failure in PROBED and peer_state.probed(self._peer.name):
                 return True  # there was contact while the request was in flight
@@ -474,15 +484,6 @@ class _Forwarding:
             peer_state.hold_off(self._peer.name, wait_s)
         self._give_back()
         return False
-
-    def _disturbed(self) -> None:
-        """Have other peers' vectors sent sooner: what this peer does not receive, it does not send on either."""
-        vectors_urgent_set(announcements.DISTURBED_S)
-        waiting = dict.fromkeys(self._waiting.disturbed(time.time()))
-        waiting |= dict.fromkeys(vectors_waiting([partner.name for partner in partners()]))
-        for other in waiting:
-            if other != self._peer.name:
-                wakeups.wake(other)
 
 
 def _left_s(delivery: DeliveryColumns, now: datetime) -> float:

@@ -241,6 +241,9 @@ def _add_runs(
             about.last[run.feed_key] = reached[run.feed_key] = run.last
             size = len(run.leaves) + sum(map(len, run.events))
             about.runs.append(SentRun(run.feed_key, run.first, run.last, size))
+        reopening = link_planning.reopening(about.before, about.last)
+        if reopening:
+            part.graft = sorted(reopening.union(part.graft))
         _add_low_water_marks(part, one, runs, about)
         if not part.runs and not part.graft and not part.low_water_marks and about.before.met:
             del parts[one.rp]
