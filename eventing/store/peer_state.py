@@ -43,7 +43,7 @@ _TAKE = script_read(_FOLDER, "forwarding_take")
 _END = script_read(_FOLDER, "forwarding_lock_release")
 _NOTED = (
     "untaken", "dirty", "turn", "ring", "sent", "probe", "failing", "supplied", "paused", "links", "again", "traffic", "contact", "tally",
-    "pruned", "flapped", "replays", "waiting",
+    "pruned", "flapped", "replays", "waiting", "announced",
 )  # fmt: skip
 
 

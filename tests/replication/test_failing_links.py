@@ -16,7 +16,7 @@ from eventing.replication.forwarding.new_events import events_forward
 from eventing.replication.ports import forward_start
 from eventing.store.client import client
 from eventing.store.keys import REOPENING_KEY, VECTORS_URGENT_KEY
-from eventing.store.waiting_vectors import reopening_begins, vectors_waiting
+from eventing.store.waiting_vectors import reopening_begins, vectors_take, vectors_waiting
 from tests.peering.other_domain import OtherDomain
 from tests.replication.answering import FakePeer, forward_woken, own, publish, shared
 from tests.replication.shared_rp import Origin, Scene, send_runs
@@ -53,10 +53,13 @@ def announced(b: OtherDomain, started: list[str]) -> str:
     return rp
 
 
-def test_with_half_of_the_peers_silent_the_others_are_sent_what_was_to_be_announced(
-    peer: FakePeer, b: OtherDomain, started: list[str]
+@pytest.mark.parametrize("taken", [False, True])
+def test_with_half_of_the_peers_silent_the_others_are_sent_what_is_or_was_to_be_announced(
+    peer: FakePeer, b: OtherDomain, started: list[str], taken: bool
 ) -> None:
     rp = announced(b, started)
+    if taken:
+        vectors_take("b.test", 10)
     links_failing({"c.test", "d.test"}, ["b.test", "c.test", "d.test"])
     assert started == ["b.test"]
     forward_woken(rp)
@@ -114,14 +117,16 @@ def test_a_peer_that_is_silent_for_longer_than_usual_is_in_doubt(monkeypatch: py
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     requests = RequestsUnderWay()
     requests._watching = True  # the test looks itself
-    names = ["b.test", "c.test"]
+    names = ["b.test", "c.test", "never-asked.test"]
     requests.asked("b.test", names)
     requests.asked("c.test", names)
     requests.failed("c.test")
-    assert requests.look() == (set(), ())
+    assert requests.look() == (set(), [])
     now[0] += DOUBT_S
-    assert requests.look() == ({"b.test"}, names), "a request that has ended is no doubt, but a failure or none"
-    assert requests.look() == (set(), ()), "once"
+    assert requests.look() == ({"b.test"}, ["b.test", "c.test"]), (
+        "a request that has ended is no doubt, but a failure or none"
+    )
+    assert requests.look() == (set(), []), "once"
     assert requests.doubted() == {"b.test"}
     requests.answered("b.test")
     assert requests.doubted() == set()

@@ -31,8 +31,8 @@ def links_failing(silent: Collection[str], names: Sequence[str]) -> None:
     """Note that links fail, and have the others' peers sent what is on its way. Raises redis.RedisError.
 
     Args:
-        silent: partners that do not answer.
-        names: all partners.
+        silent: linked domains that do not answer.
+        names: all linked domains that are asked anything.
     """
     others = [name for name in names if name not in silent]
     waiting_vectors.vectors_urgent_set(announcements.DISTURBED_S)
@@ -41,8 +41,8 @@ def links_failing(silent: Collection[str], names: Sequence[str]) -> None:
         time.time(), FOR_S, EVERY_S
     ):
         log.warning("%d of %d peers do not answer; events go by all links to the others.", len(silent), len(names))
-        waiting = waiting_vectors.vectors_list(others, wakeups.RPS_MAX)
-        events_forward(waiting, reopen={rp for some in waiting.values() for rp in some})
+        lately = waiting_vectors.vectors_lately(others, wakeups.RPS_MAX)
+        events_forward(lately, reopen={rp for some in lately.values() for rp in some})
     woken |= dict.fromkeys(waiting_vectors.vectors_waiting(others))
     wakeups.wake_all({other: () for other in woken if other in others})
 
@@ -59,7 +59,7 @@ class RequestsUnderWay:
         self._watching = False
 
     def asked(self, peer: str, names: Sequence[str]) -> None:
-        """Note a request; `names` are all partners."""
+        """Note a request; `names` are all partners, linked or not."""
         with self._lock:
             if len(self._times) >= PEERS_MAX:
                 self._times.clear()
@@ -88,14 +88,21 @@ class RequestsUnderWay:
         with self._lock:
             return set(self._doubted)
 
-    def look(self) -> tuple[set[str], Sequence[str]]:
-        """Return the peers whose links are in doubt, if there are others than at the last look, and all partners."""
+    def look(self) -> tuple[set[str], list[str]]:
+        """Return the peers whose links are in doubt, if there are others than at the last look, and all that are linked."""
         now = time.monotonic()
         with self._lock:
             found = {peer for peer in self._asked if peer not in self._doubted and self._times[peer].in_doubt(now)}
             self._doubted |= found
-            names = self._asked[min(found)] if found else ()
-            return (set(self._doubted), names) if found else (set(), ())
+            return (set(self._doubted), self._linked(self._asked[min(found)])) if found else (set(), [])
+
+    def linked(self, names: Sequence[str]) -> list[str]:
+        """Return those of the partners that this process has asked anything: a peer without a common RP is none of them."""
+        with self._lock:
+            return self._linked(names)
+
+    def _linked(self, names: Sequence[str]) -> list[str]:
+        return [name for name in names if name in self._times]
 
     def _watch(self) -> None:
         while True:

@@ -472,8 +472,9 @@ class _Forwarding:
         peer_state.failing_set(self._peer.name, True, cut=error.code == NO_ANSWER)
         if newly:
             log.warning("Forwarding to %s fails (%s): %s", self._peer.name, failure, error.detail)
-            silent = {self._peer.name, *requests_under_way().doubted(), *peer_state.cut_off(self._names)}
-            links_failing(silent, self._names)  # what they do not receive, they do not send on either
+            linked = requests_under_way().linked(self._names)
+            silent = {self._peer.name, *requests_under_way().doubted(), *peer_state.cut_off(linked)}
+            links_failing(silent, linked)  # what they do not receive, they do not send on either
         if row is not None:
             if failure in PROBED and peer_state.probed(self._peer.name):
                 return True  # there was contact while the request was in flight
