@@ -24,7 +24,6 @@ from eventing.sim.scenario import (
 )
 
 SOAK = {
-    "broadcast-crash-70",
     "crash-70",
     "liars-colluding-20",
     "liars-colluding-30",
