@@ -11,6 +11,7 @@ from demo.harness.servers import wait_for
 from eventing.log import watermarks
 from eventing.overlay.feed_tree import FeedTree
 from eventing.overlay.reopening import DOUBT_S, EVERY_S, FOR_S
+from eventing.replication.forwarding import failing_links
 from eventing.replication.forwarding.failing_links import RequestsUnderWay, links_failing
 from eventing.replication.forwarding.new_events import events_forward
 from eventing.replication.ports import forward_start
@@ -130,6 +131,16 @@ def test_a_peer_that_is_silent_for_longer_than_usual_is_in_doubt(monkeypatch: py
     assert requests.doubted() == {"b.test"}
     requests.answered("b.test")
     assert requests.doubted() == set()
+
+
+def test_what_is_remembered_of_requests_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failing_links, "PEERS_MAX", 3)
+    requests = RequestsUnderWay()
+    requests._watching = True
+    for number in range(10):
+        requests.asked(f"{number}.test", ())
+    assert len(requests.linked([f"{number}.test" for number in range(10)])) <= 3
+    assert requests.look() == (set(), [])
 
 
 def test_a_request_that_is_not_answered_soon_counts_before_it_fails(

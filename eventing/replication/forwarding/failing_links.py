@@ -62,7 +62,8 @@ class RequestsUnderWay:
         """Note a request; `names` are all partners, linked or not."""
         with self._lock:
             if len(self._times) >= PEERS_MAX:
-                self._times.clear()
+                for remembered in (self._times, self._doubted, self._asked):
+                    remembered.clear()
             self._times.setdefault(peer, AnswerTimes()).asked(time.monotonic())
             self._asked[peer] = names
             if not self._watching:
