@@ -46,6 +46,14 @@ def shared_stores(db: None, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture
+def started(shared_stores: None) -> list[str]:
+    """The peers to which forwarding was started."""
+    made: list[str] = []
+    forward_start.connect(made.append)
+    return made
+
+
+@pytest.fixture
 def a() -> Home:
     """A peer that is a home."""
     home = Home()

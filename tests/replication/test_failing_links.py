@@ -14,7 +14,6 @@ from eventing.overlay.reopening import DOUBT_S, EVERY_S, FOR_S
 from eventing.replication.forwarding import failing_links
 from eventing.replication.forwarding.failing_links import RequestsUnderWay, links_failing
 from eventing.replication.forwarding.new_events import events_forward
-from eventing.replication.ports import forward_start
 from eventing.store.client import client
 from eventing.store.keys import REOPENING_KEY, VECTORS_URGENT_KEY
 from eventing.store.waiting_vectors import reopening_begins, vectors_take, vectors_waiting
@@ -23,14 +22,6 @@ from tests.replication.answering import FakePeer, forward_woken, own, publish, s
 from tests.replication.shared_rp import Origin, Scene, send_runs
 
 pytestmark = pytest.mark.usefixtures("shared_stores")
-
-
-@pytest.fixture
-def started(shared_stores: None) -> list[str]:
-    """The peers to which forwarding was started."""
-    made: list[str] = []
-    forward_start.connect(made.append)
-    return made
 
 
 def made_lazy(peer: str, rp: str, feed: str) -> None:
@@ -121,7 +112,7 @@ def test_a_peer_that_is_silent_for_longer_than_usual_is_in_doubt(monkeypatch: py
     names = ["b.test", "c.test", "never-asked.test"]
     requests.asked("b.test", names)
     requests.asked("c.test", names)
-    requests.failed("c.test")
+    requests.ended("c.test")
     assert requests.look() == (set(), [])
     now[0] += DOUBT_S
     assert requests.look() == ({"b.test"}, ["b.test", "c.test"]), (

@@ -18,7 +18,6 @@ from eventing.peering.services.deliveries import delivery_failed
 from eventing.replication.forwarding import comparing, wakeups
 from eventing.replication.forwarding.new_events import events_forward
 from eventing.replication.forwarding.sweeping import peers_sweep
-from eventing.replication.ports import forward_start
 from eventing.store import peer_state
 from eventing.store.sweep_notes import sweep_notes
 from eventing.store.waiting_vectors import vectors_note, vectors_urgent_set, vectors_waiting
@@ -26,14 +25,6 @@ from tests.peering.other_domain import OtherDomain
 from tests.replication.answering import FakePeer, forward_woken, own, publish, shared
 
 pytestmark = pytest.mark.usefixtures("shared_stores")
-
-
-@pytest.fixture
-def started(shared_stores: None) -> list[str]:
-    """The peers to which forwarding was started."""
-    made: list[str] = []
-    forward_start.connect(made.append)
-    return made
 
 
 def met(b: OtherDomain, started: list[str]) -> str:

@@ -79,8 +79,8 @@ class RequestsUnderWay:
             self._doubted.discard(peer)
             self._asked.pop(peer, None)
 
-    def failed(self, peer: str) -> None:
-        """Note that a request has ended without an answer."""
+    def ended(self, peer: str) -> None:
+        """Note that a request has ended, with an answer or without."""
         with self._lock:
             self._asked.pop(peer, None)
 

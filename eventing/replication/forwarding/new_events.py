@@ -46,13 +46,13 @@ def events_forward(
     if ours is None:
         rps = list(dict.fromkeys(rp for some in links.values() for rp in some))
         ours = {rp: held(head) for rp, head in zip(rps, federated.heads(rps), strict=True) if head is not None}
-    vectors = ours
+    here = ours
     waking: dict[str, list[str]] = {}
     announced: dict[str, list[str]] = {}
     for peer, some in links.items():
-        again = [rp for rp in some if rp in reopen and rp in vectors]
+        again = [rp for rp in some if rp in reopen and rp in here]
         if again:
-            some |= watermarks.links_change(peer, again, lambda rp, link: broadcast.reopened(link, vectors[rp]))
+            some |= watermarks.links_change(peer, again, lambda rp, link: broadcast.reopened(link, here[rp]))
         for rp, link in some.items():
             plan = link_planning.plan(link, ours[rp], now=now) if rp in ours else LinkPlan.NOTHING
             if plan is LinkPlan.VECTOR and not link_planning.asks(link, now=now):

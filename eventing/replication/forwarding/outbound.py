@@ -354,16 +354,16 @@ class _Forwarding:
                         self._ahead = self._next(sent)
                 finally:
                     data = waiting()
-                under_way.answered(self._peer.name)
+                    under_way.answered(self._peer.name)
                 answer = wire.answer(data)
         except PeerError as error:
-            if error.code == NO_ANSWER:
-                under_way.failed(self._peer.name)
-            else:
+            if error.code != NO_ANSWER:
                 under_way.answered(self._peer.name)
             return self._failed(error, sent)
         except wire.BadMessage as error:
             return self._failed(PeerError("invalid", f"Its answer is not understood: {error}"), sent)
+        finally:
+            under_way.ended(self._peer.name)
         documents_acknowledged(self._peer.name, documents)
         self._succeeded(request)
         peer_state.traffic_sent_count(
