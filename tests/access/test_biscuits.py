@@ -576,7 +576,7 @@ _NARROWED_DATA = base64.urlsafe_b64decode(NARROWED.split(":")[2] + "==")
 
 
 @given(st.lists(st.tuples(st.integers(0, len(_NARROWED_DATA) - 1), st.integers(1, 255)), min_size=1, max_size=4))
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_changing_any_bytes_is_refused_or_changes_nothing(changes: list[tuple[int, int]]) -> None:
     data = bytearray(_NARROWED_DATA)
     for at, by in changes:
@@ -607,7 +607,7 @@ PIECES = st.recursive(
 
 
 @given(st.lists(PIECES, max_size=6).map(b"".join) | GARBAGE)
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_a_holder_who_signs_any_content_gets_nothing_more(content: bytes) -> None:
     """The chain is right; what the block says is nonsense."""
     try:

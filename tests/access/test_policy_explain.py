@@ -160,7 +160,7 @@ bearers = st.just(ANONYMOUS) | st.builds(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(policies, bearers, st.sampled_from(OPERATIONS))
 def test_evaluation_equals_the_reference(document: list[dict[str, Any]], who: Principal, operation: str) -> None:
     assert compile_policy(document).allows(who, operation) == reference_allows(document, who, operation)

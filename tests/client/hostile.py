@@ -51,6 +51,7 @@ class Hostile:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # or each body waits 40 ms for the acknowledgement of its head
 
             def _answer(self) -> None:
                 hostile.requests.append((self.command, self.path, dict(self.headers)))

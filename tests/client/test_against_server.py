@@ -323,6 +323,7 @@ async def _restarted(domain: Domain) -> None:
     await asyncio.to_thread(domain.wait_up)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 async def test_a_reader_that_was_away_during_a_restart_misses_nothing(domain: Domain, tmp_path: Path) -> None:
     state = tmp_path / "state"
@@ -524,6 +525,7 @@ def test_bench_measures_what_is_published_and_read(domain: Domain) -> None:
     assert "herald rp list" in command(domain, "bench", "pub", fresh_name(), "--seconds", "5", code=1)
 
 
+@pytest.mark.long
 def test_doctor_passes_on_what_the_server_says(domain: Domain) -> None:
     assert json.loads(program(domain, "doctor", "--json"))["healthy"] is True
     first = program(domain, "doctor").splitlines()[2]

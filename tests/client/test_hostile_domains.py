@@ -69,7 +69,7 @@ def words() -> list[str]:
 
 
 WORDS = words()
-NESTED = (0.0, 0.02, 0.25)  # of the members of a document, by the levels below it: those that are documents
+NESTED = (0.0, 0.005, 0.06)  # of the members of a document, by the levels below it: those that are documents
 LISTS = {"items", "events", "rules", "watch", "audience", "holders", "seals", "rps", "results", "replicas", "to"}
 
 

@@ -145,7 +145,7 @@ def test_at_least_95_percent_of_the_clients_find_a_domain_within_15_ms_of_their_
     assert population.moves <= 2 * clients, "they do not wander"
 
 
-@pytest.mark.parametrize("clients", [800, pytest.param(4000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("clients", [800, pytest.param(4000, marks=[pytest.mark.long, pytest.mark.soak])])
 def test_where_loads_are_known_no_domain_is_above_its_bound_and_the_clients_come_to_rest(clients: int) -> None:
     population = Population(1, 4, clients, loads_known=True)
     assert max(Counter(population.at).values()) > LOAD_FACTOR * clients / 4

@@ -209,5 +209,6 @@ def test_a_thousand_moves_lose_and_double_nothing() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.soak
 def test_ten_thousand_moves_lose_and_double_nothing() -> None:
     assert sum(check_a_world(seed) for seed in range(100, 120)) == 10_000

@@ -478,7 +478,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(STEPS, st.sampled_from(["now", "earliest"]))
 def test_whatever_happens_every_offset_is_delivered_once_or_said_to_be_missing(steps: list[str], start: str) -> None:
     gateway = ModelGateway()

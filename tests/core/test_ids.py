@@ -20,10 +20,10 @@ from eventing.core.ids import (
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=10,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=6,
 )
-descriptors = st.dictionaries(st.text(), values, min_size=1)
+descriptors = st.dictionaries(st.text(), values, min_size=1, max_size=5)
 
 
 def test_id_of_a_known_descriptor_never_changes() -> None:

@@ -92,6 +92,7 @@ async def test_killing_redis_loses_nothing_and_sessions_stay_open(
     assert all(reader.connections == 1 for reader in readers)
 
 
+@pytest.mark.long
 @pytest.mark.processes
 async def test_killing_both_at_once_loses_nothing(new_live_gateway: Callable[..., LiveGateway]) -> None:
     live_gateway = new_live_gateway()

@@ -219,6 +219,7 @@ async def test_a_write_that_redis_refuses_is_told_and_does_not_stop_the_lane(
     assert (await harness.appender.append_and_wait(rp, [make_event("c")])).offsets == [2]
 
 
+@pytest.mark.long
 async def test_the_order_is_kept_though_the_script_is_loaded_by_others_meanwhile(
     harness: Harness, redis_client: redis.Redis
 ) -> None:

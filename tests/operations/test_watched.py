@@ -120,6 +120,7 @@ def test_rules_of_the_domain_and_of_leases(live_gateway: LiveGateway) -> None:
     assert live_gateway.admin.put("/api/v1/watches", json={"watch": []}).json()["version"] == 2
 
 
+@pytest.mark.long
 def test_what_waits_for_a_peer_a_gateway_that_hangs_and_a_full_quota_are_told(live_gateway: LiveGateway) -> None:
     """Backlog at an RP and in the domain, a gateway's late loop, histories near their quota: all at once, and kept again."""
     rules = [

@@ -17,7 +17,7 @@ from tests.overlay.simulated import ONE_BY_ONE, PATIENT, RpWorld
 NAMES = ["a.example", "b.example", "c.example", "d.example", "e.example"]
 RING_WITH_CHORD = [(NAMES[at], NAMES[(at + 1) % 5]) for at in range(5)] + [(NAMES[0], NAMES[2])]
 SETTINGS = settings(
-    max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
+    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
 )
 
 

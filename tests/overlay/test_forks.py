@@ -149,7 +149,7 @@ FOUND_WITHIN_S = 10.0  # of the world's time; a graft that is asked for again an
 SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 
 
-@settings(max_examples=150, deadline=None, database=None)
+@settings(max_examples=80, deadline=None, database=None)
 @given(pairs=topologies(), seed=st.integers(0, 2**32), data=st.data())
 def test_two_stories_are_found_out_whatever_their_lengths_whoever_was_told_when_and_with_nothing_more_published(
     pairs: list[tuple[str, str]], seed: int, data: st.DataObject

@@ -103,6 +103,7 @@ def published(live_gateway: LiveGateway, rp: str) -> list[dict[str, Any]]:
     return events
 
 
+@pytest.mark.long
 def test_a_python_client_is_generated_imported_publishes_and_reads_on(
     live_gateway: LiveGateway, rp: str, schema: Path, tmp_path: Path
 ) -> None:

@@ -92,6 +92,7 @@ def test_a_replica_serves_every_operation_under_its_homes_policy(network: Networ
         assert by_name.json()["id"] == rp
 
 
+@pytest.mark.long
 def test_a_domain_joins_through_a_relay_where_it_does_not_reach_the_home(network: Network) -> None:
     rp = network.create_rp("a", policy=[HOMES_OWN, OF_B, OF_ANYONE])
     assert refused_join(network, "c", rp)["status"] == 404, "B does not participate yet"

@@ -268,6 +268,7 @@ def test_a_peer_that_never_answers_and_one_that_swallows_everything_slow_nobody_
     reader.has(network.published[rp])
 
 
+@pytest.mark.long
 def test_an_origin_that_tells_two_stories_is_quarantined_everywhere_until_an_administrator_decides(
     network: Network, liar: LyingPeer, rp: str
 ) -> None:

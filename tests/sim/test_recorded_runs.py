@@ -25,6 +25,7 @@ def report(into: Path, *args: str) -> tuple[str, str]:
     return out.getvalue(), err.getvalue()
 
 
+@pytest.mark.long
 def test_a_report_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     _, first = report(tmp_path, "joining", "--domains", "20", "--seeds", "1")
     assert "joining, 20 domains, seed 1" in first
@@ -65,6 +66,7 @@ def test_sizes_of_a_scenario_are_run_up_to_the_largest_that_is_wanted() -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_run_that_fails_stops_no_other_and_is_named_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

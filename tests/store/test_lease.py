@@ -62,9 +62,10 @@ async def test_an_owner_that_stalled_can_neither_renew_nor_end_the_lease_of_its_
     redis_client: redis.Redis, aclient: redis.asyncio.Redis
 ) -> None:
     key = "herald:test-lease"
-    stalled, successor = LeaderLease(key, "stalled", 20), LeaderLease(key, "another", LONG_MS)
+    stalled, successor = LeaderLease(key, "stalled", LONG_MS // 2), LeaderLease(key, "another", LONG_MS)
     assert await stalled.acquire(aclient)
     assert not successor.acquire(redis_client)
+    redis_client.pexpire(key, 1)  # it stalls for as long as that
     wait_for(lambda: not redis_client.exists(key), about="the lease has expired")
     assert not stalled.renew(redis_client), "an expired lease is not held by anybody"
     assert successor.acquire(redis_client)
@@ -75,7 +76,7 @@ async def test_an_owner_that_stalled_can_neither_renew_nor_end_the_lease_of_its_
     assert successor.renew(redis_client)
     assert successor.release(redis_client)
     assert stalled.acquire(redis_client), "a lease that was ended is there for all"
-    assert redis_client.pttl(key) <= 20
+    assert redis_client.pttl(key) <= LONG_MS // 2
 
 
 def test_an_owner_prolongs_its_lease_by_acquiring_it_again(redis_client: redis.Redis) -> None:

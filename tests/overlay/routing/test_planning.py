@@ -73,7 +73,9 @@ def test_a_target_that_cannot_be_planned_for_is_refused(target: float) -> None:
         plan_routes(malachi(), ORIGIN, ["one"], target)
 
 
-@pytest.mark.parametrize(("seed", "target"), [(0, 0.99), pytest.param(2, 0.999, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("seed", "target"), [(0, 0.99), pytest.param(2, 0.999, marks=[pytest.mark.long, pytest.mark.soak])]
+)
 def test_a_plan_for_thirty_domains_meets_the_target_at_all_of_them(seed: int, target: float) -> None:
     graph = drawn_federation(Random(seed))
     plan = plan_routes(graph, 0, range(30), target)

@@ -131,6 +131,7 @@ def test_while_paused_the_list_stands_still_and_then_shows_what_came(console: Co
     expect(console.page.locator("#empty")).to_contain_text("Cleared")
 
 
+@pytest.mark.long
 def test_the_list_keeps_the_newest_500_however_many_come(console: Console) -> None:
     with console.domain.http() as client:
         rp = created(client, history={"max_events": 10_000})
@@ -223,6 +224,7 @@ def test_when_the_session_has_ended_the_page_says_so_and_leads_back(console: Con
     expect(console.page.get_by_role("heading", name="Log in")).to_be_visible()
 
 
+@pytest.mark.long
 def test_pages_connect_without_a_token_and_logging_out_ends_those_of_every_tab(browser: Any, domain: Domain) -> None:
     with domain.http() as client:
         created(client)  # a list without one leads elsewhere

@@ -24,7 +24,9 @@ def fits(page: Any) -> bool:
     return bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
 
 
-@pytest.mark.parametrize(("viewport", "scheme"), [pytest.param(WIDE, "light", marks=pytest.mark.long), (PHONE, "dark")])
+@pytest.mark.parametrize(
+    ("viewport", "scheme"), [pytest.param(WIDE, "light", marks=[pytest.mark.long, pytest.mark.soak]), (PHONE, "dark")]
+)
 def test_every_page_of_the_documentation_is_readable_by_everybody(
     browser: Any, domain: Domain, viewport: dict[str, int], scheme: str
 ) -> None:
@@ -47,7 +49,9 @@ def test_every_page_of_the_documentation_is_readable_by_everybody(
         page.wait_for_url(re.compile("#limits$"))
 
 
-@pytest.mark.parametrize(("viewport", "scheme"), [(WIDE, "dark"), pytest.param(PHONE, "light", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("viewport", "scheme"), [(WIDE, "dark"), pytest.param(PHONE, "light", marks=[pytest.mark.long, pytest.mark.soak])]
+)
 def test_every_operation_of_the_api_is_shown_and_opened(
     browser: Any, domain: Domain, viewport: dict[str, int], scheme: str
 ) -> None:

@@ -148,6 +148,7 @@ def test_two_administrators_agree_and_one_of_them_ends_it(browser: Any, console:
     expect(on_map(console, "c.test")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_a_quarantine_is_seen_and_lifted(console: Console, network: Network) -> None:
     page = console.page
     told = network["a"].manage(

@@ -109,6 +109,7 @@ def test_a_viewer_sees_every_page_and_is_offered_no_act(
             assert_accessible(page)
 
 
+@pytest.mark.long
 def test_an_administrator_sees_every_page_and_what_may_be_done_there(console: Console) -> None:
     offered: set[str] = set()
     for path, title in PAGES.items():

@@ -106,6 +106,7 @@ def test_an_administrator_founds_an_overlay_and_sees_why_each_link_is_there(brow
         expect(page.locator("#summary")).to_have_text("This domain takes part in no overlay")
 
 
+@pytest.mark.long
 def test_zones_of_a_large_federation_are_folded_until_one_is_opened(browser: Any, overlay: Network) -> None:
     founded(overlay)
     with Closing(Console(browser, overlay["a"])) as console, thousands(overlay["a"]):
@@ -132,6 +133,7 @@ def test_zones_of_a_large_federation_are_folded_until_one_is_opened(browser: Any
         expect(page.locator("#panel")).to_contain_text("has not had a link with d0699.eu-west.example")
 
 
+@pytest.mark.long
 def test_on_a_phone_a_domain_of_the_overlay_is_a_page_of_its_own(browser: Any, overlay: Network) -> None:
     founded(overlay)
     with Closing(Console(browser, overlay["b"], SMALL_PHONE, color_scheme="dark", reduced_motion="reduce")) as console:

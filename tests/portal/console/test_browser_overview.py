@@ -159,6 +159,7 @@ def test_a_page_loads_in_little_and_from_this_domain_alone(browser: Any, domain:
         assert fresh.errors == []
 
 
+@pytest.mark.long
 def test_a_lost_domain_is_said_and_the_page_goes_on_by_itself(console: Console) -> None:
     console.go("/")
     console.expect_pill("Live")
@@ -273,7 +274,7 @@ def test_the_tabs_are_used_by_keyboard(console: Console, rp: str) -> None:
 # -- the frame of every page ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.long), "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=[pytest.mark.long, pytest.mark.soak]), "dark"])
 def test_the_pages_are_accessible_in_both_looks(browser: Any, domain: Domain, rp: str, scheme: str) -> None:
     with Closing(Console(browser, domain, WIDE if scheme == "light" else PHONE, color_scheme=scheme)) as console:
         page = console.log_in().page
@@ -302,6 +303,7 @@ def test_the_look_is_chosen_and_kept(console: Console) -> None:
     expect(body).to_have_css(ground, light)
 
 
+@pytest.mark.long
 def test_on_a_phone_the_pages_are_behind_a_button_and_nothing_is_wider_than_the_screen(
     browser: Any, domain: Domain, rp: str
 ) -> None:

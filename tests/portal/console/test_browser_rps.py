@@ -257,6 +257,7 @@ def test_a_rendezvous_point_is_changed_trimmed_and_renewed_and_the_page_follows(
         expect(page.locator("#title")).to_have_text("Somebody else's")
 
 
+@pytest.mark.long
 def test_why_somebody_may_or_may_not_is_explained(console: Console) -> None:
     policy = [
         {"issuer": "domain", "claims": {"sub": {"in": ["ann", "ben"]}}, "allow": ["publish"]},
@@ -304,6 +305,7 @@ def test_a_durable_subscription_that_lags_is_seen_renewed_and_ended(console: Con
         assert client.get(f"/api/v1/subscriptions/{made}").status_code == 404
 
 
+@pytest.mark.long
 def test_a_watch_rule_is_added_changed_and_removed_and_the_page_follows(console: Console) -> None:
     page = console.page
     with console.domain.http() as client:
@@ -375,6 +377,7 @@ def test_a_watch_rule_is_added_changed_and_removed_and_the_page_follows(console:
         assert {"watch": [], "audience": []}.items() <= client.get(f"/api/v1/rps/{rp}").json().items()
 
 
+@pytest.mark.long
 def test_who_may_only_look_sees_what_is_watched_and_changes_nothing(browser: Any, domain: Domain) -> None:
     rule = {"lag": {"events": 5}}
     with domain.http(admin=True) as client, Closing(Console(browser, domain)) as console:
@@ -399,7 +402,7 @@ def test_who_may_only_look_sees_what_is_watched_and_changes_nothing(browser: Any
 # -- for everybody ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.long), "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=[pytest.mark.long, pytest.mark.soak]), "dark"])
 def test_list_and_tabs_are_accessible_and_fit_in_both_looks(browser: Any, domain: Domain, scheme: str) -> None:
     view = WIDE if scheme == "light" else PHONE
     with Closing(Console(browser, domain, view, color_scheme=scheme)) as console, domain.http() as client:

@@ -42,6 +42,7 @@ def switch(page: Any, planner: str, mode: str) -> None:
     expect(dialog).to_be_hidden()
 
 
+@pytest.mark.long
 def test_planners_are_switched_by_a_dialog_with_who_did_it_in_the_audit(tab: Console, domain: Domain) -> None:
     page = tab.go(PAGE)
     tab.expect_pill("Live")
@@ -71,6 +72,7 @@ def test_planners_are_switched_by_a_dialog_with_who_did_it_in_the_audit(tab: Con
     expect(page.locator("#drain")).to_contain_text(re.compile("would hand over nothing|handed over|waits|ends|paused"))
 
 
+@pytest.mark.long
 def test_on_a_phone_a_target_is_shown_and_its_dry_run_says_why_there_is_none(
     browser: Any, tab: Console, domain: Domain
 ) -> None:

@@ -43,6 +43,7 @@ def chosen(console: Console) -> Any:
     return console.page.locator("#detail-title")
 
 
+@pytest.mark.long
 def test_an_operator_proves_where_an_event_came_from(console: Console, rp: str) -> None:
     page = console.go(f"/timescale?rp={rp}&event=5")
     expect(chosen(console)).to_have_text("Event #5")
@@ -156,6 +157,7 @@ def test_the_axis_is_used_by_keyboard(console: Console, rp: str) -> None:
     expect(page.locator("#detail")).to_contain_text("No event selected")
 
 
+@pytest.mark.long
 def test_what_is_long_past_is_found_by_moving_and_by_time_and_the_page_holds_a_bounded_part(
     console: Console, domain: Domain
 ) -> None:
@@ -178,6 +180,7 @@ def test_what_is_long_past_is_found_by_moving_and_by_time_and_the_page_holds_a_b
     expect(page.locator(".ts-before title")).to_have_text("#1 to #500 no longer in the history")
 
 
+@pytest.mark.long
 def test_times_of_events_are_whole_to_the_millisecond_where_there_is_room(console: Console, domain: Domain) -> None:
     """In the timescale's list and among an RP's events, today's and those of another day."""
     page = console.page
@@ -202,6 +205,7 @@ def test_times_of_events_are_whole_to_the_millisecond_where_there_is_room(consol
         page.set_viewport_size(WIDE)
 
 
+@pytest.mark.long
 def test_it_is_accessible_and_fits_on_a_small_phone_in_the_dark(browser: Any, domain: Domain, rp: str) -> None:
     with Closing(Console(browser, domain, SMALL_PHONE, color_scheme="dark", reduced_motion="reduce")) as console:
         page = console.log_in().go(f"/timescale?rp={rp}&rp=domain.admin")

@@ -32,6 +32,7 @@ expect = playwright.expect
 pytestmark = [pytest.mark.browser, pytest.mark.processes]
 
 
+@pytest.mark.long
 def test_search_ranges_and_zone_hold_on_every_page(browser: Any, domain: Domain) -> None:
     with Closing(Console(browser, domain)) as console, domain.http(admin=True) as client:
         console.log_in()

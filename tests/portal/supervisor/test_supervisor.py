@@ -190,6 +190,7 @@ def test_a_worker_that_hangs_does_not_stretch_the_stop(running: Domain) -> None:
         assert f"{name:<10} did not stop in time and was killed" in running.output[said:]
 
 
+@pytest.mark.long
 def test_a_redis_that_outlived_its_supervisor_is_stopped_by_the_next_start(stopped: Domain) -> None:
     command = redis_server.command(redis_server.find_server(), config_of(stopped))
     orphan = psutil.Popen(command, stdout=subprocess.DEVNULL)

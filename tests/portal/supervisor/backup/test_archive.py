@@ -71,7 +71,7 @@ def test_what_was_written_is_read_and_tar_lists_it() -> None:
 
 
 @given(at=st.integers(0, 10_000), bit=st.integers(0, 7))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_one_changed_bit_anywhere_is_noticed_or_changes_nothing_that_is_read(at: int, bit: int) -> None:
     content = bytearray(written(MEMBERS))
     content[at % len(content)] ^= 1 << bit
