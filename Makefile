@@ -29,7 +29,7 @@ test: $(VENV)/.dev-installed $(VENV)/.console-checkers $(VENV)/.console-built ##
 
 test-long: $(VENV)/.dev-installed $(VENV)/.console-checkers $(VENV)/.console-built ## run what takes longest: Spark, five domains, the whole API as every role and by random requests
 	@$(MAKE) --no-print-directory $(VENV)/.release-installed || echo "The chart is not tested: its tools could not be installed (see above)."
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist loadfile -m long $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 --dist loadfile -m long $(ARGS)
 
 screens: $(VENV)/.dev-installed $(VENV)/.console-checkers $(VENV)/.console-built ## take pictures of every page of the console for docs/screens
 	@$(BIN)/python -m tests.portal.console.screens $(ARGS)
