@@ -211,6 +211,22 @@ async def test_a_gateway_whose_sessions_grow_is_sampled_at_once_and_a_steady_one
     assert [one["sessions"] for one in (await told_at(DOMAIN_ADMIN))[-3:]] == [40, 60, 200]
 
 
+async def test_a_gateway_from_which_many_are_to_leave_is_sampled_at_once(looker: Looker) -> None:
+    sessions = [object() for _ in range(100)]
+    looker.gateway.hub.sessions.update(dict.fromkeys(sessions))  # type: ignore[arg-type]
+    await looker.run_once()
+
+    async def sampled(leaving: int) -> int:
+        before = len(await told_at(DOMAIN_ADMIN))
+        until = looker.now + 60
+        looker.gateway.reader_moves._leaving = dict.fromkeys(sessions[:leaving], ("rp", until))  # type: ignore[arg-type]
+        await looker.run_once(1.0)
+        return len(await told_at(DOMAIN_ADMIN)) - before
+
+    assert [await sampled(leaving) for leaving in (15, 40, 45, 70, 10, 25)] == [0, 1, 0, 1, 0, 0]
+    looker.gateway.hub.sessions.clear()
+
+
 async def test_an_rps_sample_and_its_sessions_follow_from_the_state_before(looker: Looker) -> None:
     rp = await new_rp()
     await looker.read(admin_id(rp))

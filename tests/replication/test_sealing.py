@@ -27,6 +27,7 @@ from eventing.log.federated import Unsealed
 from eventing.log.federated_bulk import OwnSeal
 from eventing.peering.selectors.domain_documents import domain_keys
 from eventing.replication.models import SealHead
+from eventing.replication.selectors.seals import epoch_heads
 from eventing.replication.services import sealing, sealing_turns
 from eventing.replication.services.sealing import (
     head_checked,
@@ -372,6 +373,24 @@ def test_sql_restored_from_an_older_backup_takes_over_the_logs_seals() -> None:
         seal_own(rp)
         assert state(rp).epoch == epoch
         chain_is_whole(rp)
+
+
+def test_a_seal_made_between_the_reads_of_head_and_log_is_no_restored_database(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rp = new_log()
+    publish(rp, 3)
+    seal_own(rp)
+    before = epoch_heads([rp])
+    publish(rp, 2)
+    seal_own(rp)
+    monkeypatch.setattr("eventing.replication.services.sealing.epoch_heads", lambda rps: before)
+    with caplog.at_level("WARNING"):
+        assert not head_checked(rp)
+    assert caplog.records == []
+    SealHead.objects.filter(rp=rp).update(last=3)
+    assert not head_checked(rp)
+    assert "restored from a copy" in caplog.text
 
 
 def test_a_seal_in_the_log_that_is_not_ours_is_not_taken_over() -> None:

@@ -66,8 +66,8 @@ ROUND_RPS_MAX = 500
 
 GREW = 1.1
 GREW_MIN = 20
-"""A gateway whose sessions grow by this factor and this many since its sample takes the next one at once: a crowd must not be ten seconds
-old when the planner notices it."""
+"""A gateway whose sessions, or those of them that were redirected and are still here, grow by this factor and this many since its sample
+takes the next one at once: a crowd must not be ten seconds old when the planner notices it, and a step of balancing counts who is leaving."""
 
 COUNTS_S = 5.0
 LEAVE_S = 2.0
@@ -99,7 +99,7 @@ class LoadSampler:
         self._late_lately: deque[float] = deque(maxlen=LATE_TURNS)
         self._totals = _totals()
         self._cpu_s = time.process_time()
-        self._sessions = 0  # in the last sample
+        self._sessions = self._leaving = 0  # in the last sample
         self._sampled_at = self._round_at = gateway.clock()
         self._counted_at = 0.0
         self._sampled = False
@@ -219,9 +219,10 @@ class LoadSampler:
         return [Sampled(DOMAIN_ADMIN, events.LOAD_SAMPLED, data)]
 
     def _grew(self) -> bool:
-        """Return whether the sessions have grown clearly since the last sample."""
-        sessions, before = len(self._gateway.hub.sessions), self._sessions
-        return sessions >= max(GREW * before, before + GREW_MIN)
+        """Return whether the sessions, or those that are leaving, have grown clearly since the last sample."""
+        leaving = sum(self._gateway.reader_moves.leaving().values())
+        counts = (len(self._gateway.hub.sessions), self._sessions), (leaving, self._leaving)
+        return any(now >= max(GREW * before, before + GREW_MIN) for now, before in counts)
 
     def _sample(self, now: float) -> dict[str, Any]:
         """Return this process's activity since the last sample."""
@@ -230,6 +231,8 @@ class LoadSampler:
         late_s, self._late_s = self._late_s, 0.0
         interval_s, self._sampled_at = now - self._sampled_at, now
         self._sessions = len(self._gateway.hub.sessions)
+        leaving = self._gateway.reader_moves.leaving()
+        self._leaving = sum(leaving.values())
         return {
             "gateway": self._gateway.id,
             "at": timestamp(datetime.fromtimestamp(now, UTC)),
@@ -240,7 +243,7 @@ class LoadSampler:
             "cpu_s": round(self._cpu_s - cpu_s, 4),
             "rss_bytes": self._process.memory_info().rss,
             "lag_ms": round(late_s * 1000, 1),
-            "hot": self._flows.hot(now, self._gateway.reader_moves.leaving()),
+            "hot": self._flows.hot(now, leaving),
         }
 
     # The RPs

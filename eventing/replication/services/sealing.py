@@ -435,6 +435,8 @@ def _own_seal(run: _Run) -> OwnSeal:
 
 def _adopted(rp: str, state: LogHead) -> bool:
     """Adopt a seal in the log that SQL lacks, if it is an own one. False: the log cannot be trusted."""
+    if SealHead.objects.filter(rp=rp, epoch=state.epoch, last__gte=state.sealed).exists():
+        return True  # made between the two reads
     stored = federated.seal_of(rp, own_feed(state.epoch).key, state.sealed)
     if stored is None or not _ours(rp, state, stored):
         return False

@@ -29,6 +29,7 @@ from eventing.peering.models import Peer
 from eventing.peering.selectors.peers import peers_active
 from eventing.peering.wire.client import PeerError
 from eventing.replication.models import ReplicaAdmission, ReplicaLink
+from eventing.replication.services.reader_moves import reader_moves, readers_move
 from eventing.rps.models import RendezvousPoint
 from tests.admin_rp.proving import Proof
 from tests.membership.signers import Signer
@@ -109,6 +110,24 @@ def test_a_famous_rp_gets_a_replica_that_counts_once_it_has_all_and_gives_it_bac
     assert (decision().state, volunteers.asked[-1]) == ("done", ("release", placed.domain))
     assert list(PlacedReplicaRow.objects.values_list("domain", "decision")) == [], PlacementDecision.objects.values()
     assert {"placement.decided", "placement.changed"} <= set(types_at(admin_id(rp.id))) & set(types_at(DOMAIN_ADMIN))
+
+
+@pytest.mark.parametrize(
+    ("by", "moves"), [(None, ["placement"]), ("operator", ["operator", "placement"]), ("balancing", ["balancing"])]
+)
+def test_a_new_replica_gets_its_share_of_the_readers_unless_balancing_sees_to_it(
+    rp: RendezvousPoint, volunteers: Volunteers, turns: Turns, by: str | None, moves: list[str]
+) -> None:
+    apply()
+    load_is(rp.id, 9_000)
+    turns.plan(4)
+    placement_carry_out()
+    if by is not None:
+        until = turns.now + timedelta(seconds=60)
+        readers_move(rp=rp.id, share=0.5, until=until, reason="test", by=by, now=turns.now)
+    turns.plan()
+    assert PlacedReplicaRow.objects.get().counted_at is not None
+    assert sorted(move.by for move in reader_moves(now=turns.now)) == moves
 
 
 def test_a_replica_that_falls_behind_is_given_back_and_one_that_keeps_up_is_not(

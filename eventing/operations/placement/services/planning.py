@@ -44,8 +44,8 @@ from eventing.peering.wire.endpoints import PROBE
 from eventing.peering.wire.messages import VERSION, encode
 from eventing.periodic.services import run_require
 from eventing.replication.joining.next_hops import next_hop_if_active
-from eventing.replication.rules.reader_moves import BY_PLACEMENT
-from eventing.replication.services.reader_moves import readers_move
+from eventing.replication.rules.reader_moves import BY_BALANCING, BY_PLACEMENT
+from eventing.replication.services.reader_moves import reader_moves, readers_move
 
 TURN_S_MIN = 1.0
 RECORDED_S = 10.0
@@ -176,9 +176,13 @@ def _count_reached(now: datetime) -> None:
 
 
 def _move_readers(row: PlacedReplicaRow, now: datetime) -> None:
-    """Point the part of the readers here that a new replica is to have to the replicas, where it was placed for load."""
+    """Point the part of the readers here that a new replica is to have to the replicas, where it was placed for load; balancing that is
+    under way does so by itself.
+    """
     decision = PlacementDecision.objects.filter(id=row.decision).only("reason").first()
     if decision is None or decision.reason != LOAD:
+        return
+    if any(move.rp == row.rp and move.by == BY_BALANCING for move in reader_moves(now=now)):
         return
     counting = PlacedReplicaRow.objects.filter(rp=row.rp, counted_at__isnull=False).values_list("domain", flat=True)
     classes = dict(DirectoryDomain.objects.filter(name__in=[*counting, row.domain]).values_list("name", "capacity"))
