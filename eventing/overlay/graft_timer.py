@@ -41,6 +41,7 @@ class GraftTimer(msgspec.Struct, array_like=True, frozen=True, gc=False):
             delay (up to LATE_S_MAX) of such runs without a graft, and doubled when a graft was too early, because the runs arrived by
             another link all the same. It shrinks again over time.
         late_s: delay after which some of what is awaited, not grafted by a timer, was last observed to be lacking.
+        later_at: since when the peer holds more that is lacking, which is awaited next; 0: it holds no more.
     """
 
     awaited: dict[str, int] = {}
@@ -50,6 +51,7 @@ class GraftTimer(msgspec.Struct, array_like=True, frozen=True, gc=False):
     grafting: bool = False
     patience_s: float = GRAFT_S
     late_s: float = 0.0
+    later_at: float = 0.0
 
 
 IDLE = GraftTimer()
@@ -105,12 +107,24 @@ def timer_on_message(
         ask_at, asked = None, 0
     if ask_at is None:
         awaited = ahead(theirs, ours)
-        ask_at = now + patience_s * (1 + jitter) if awaited else None
-        awaited_at, late_s = now, 0.0
+        awaited_at, ask_at = _begun(timer, awaited, patience_s, now, jitter)
+        late_s = later_at = 0.0
+    else:
+        later_at = (timer.later_at or now) if ahead(theirs, vectors.merged(ours, awaited)) else 0.0
     if received.refused and not received.new and ask_at is not None:
         # The peer has what it claims, but it is not wanted here, not yet.
         ask_at, asked = now + GRAFT_S_MAX * (1 + jitter), 0
-    return GraftTimer(awaited, awaited_at, ask_at, asked, timer.grafting and not answers, patience_s, late_s)
+    return GraftTimer(awaited, awaited_at, ask_at, asked, timer.grafting and not answers, patience_s, late_s, later_at)
+
+
+def _begun(
+    timer: GraftTimer, awaited: Vector, patience_s: float, now: float, jitter: float
+) -> tuple[float, float | None]:
+    """Return since when this is awaited, and when to ask for it: what was announced while the timer ran for something else has waited
+    since then, or events of several feeds that no link sends would be asked for one after the other.
+    """
+    since = timer.later_at or now
+    return since, max(since + patience_s * (1 + jitter), now + GRAFT_S) if awaited else None
 
 
 def timer_due(
@@ -135,8 +149,8 @@ def timer_due(
     if vectors.covers(ours, timer.awaited):
         awaited = ahead(theirs, ours)
         patience_s = _patience_s(timer, tree, ours, frozenset())
-        ask_at = now + patience_s * (1 + jitter) if awaited else None
-        return TimerDue(GraftTimer(awaited, now, ask_at, 0, timer.grafting, patience_s))
+        since, ask_at = _begun(timer, awaited, patience_s, now, jitter)
+        return TimerDue(GraftTimer(awaited, since, ask_at, 0, timer.grafting, patience_s))
     eager_at = timer.awaited_at + max(timer.patience_s, min(EAGER_PATIENCE * timer.patience_s, EAGER_S_MAX))
     lacking = frozenset(ahead(timer.awaited, ours))
     wanted = lacking if timer.asked or now >= eager_at else lacking & tree.pruned

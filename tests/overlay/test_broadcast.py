@@ -144,6 +144,24 @@ def test_a_patient_link_does_not_wait_three_times_as_long_for_what_no_tree_bring
     assert broadcast.due(due.link, ours={}, now=NOW + eager_s, jitter=0.0).ask
 
 
+def test_what_is_announced_while_a_timer_runs_has_waited_since_then() -> None:
+    timer = msgspec.structs.replace(graft_timer.IDLE, patience_s=2.0)
+    both = frozenset([F, G])
+    link = hear(msgspec.structs.replace(met({}, received_at=NOW, pruned=both), timer=timer), {F: 1}, {}).link
+    more = broadcast.on_message(link, {F: 1, G: 1}, ours={}, now=NOW + 0.2, jitter=0.0).link
+    asked = broadcast.due(more, ours={}, now=NOW + 2.0, jitter=0.0).link
+    assert link_planning.grafts(asked, {}) == {F}, "the other was announced later"
+    for came_s, ask_s in ((0.5, 2.2), (2.1, 2.1 + graft_timer.GRAFT_S)):
+        came = broadcast.on_message(
+            more if came_s < 2 else asked, {F: 1, G: 1}, ours={F: 1}, now=NOW + came_s, jitter=0.0
+        ).link
+        assert (came.timer.awaited, came.timer.awaited_at) == ({G: 1}, NOW + 0.2)
+        assert came.timer.ask_at == pytest.approx(NOW + ask_s, abs=0.03), "its patience is learned"
+    arrived = broadcast.on_message(more, {F: 1, G: 1}, ours={G: 1}, now=NOW + 0.5, jitter=0.0).link
+    newer = broadcast.on_message(arrived, {F: 1, G: 2}, ours={F: 1, G: 1}, now=NOW + 0.6, jitter=0.0).link
+    assert newer.timer.awaited_at == NOW + 0.6, "nothing was waited for beside the first"
+
+
 @pytest.mark.parametrize("looked_at", ["by the next message", "by the timer"])
 def test_a_link_waits_twice_as_long_as_what_it_announced_was_seen_to_be_lacking(looked_at: str) -> None:
     link = hear(met({}, pruned=frozenset([F])), {F: 5}, {}).link
