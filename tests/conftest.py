@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import random
 import signal
+import ssl
 import subprocess
 import tempfile
 from collections.abc import Generator, Iterator
@@ -13,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import hypothesis
 import pytest
 from django.apps import apps
@@ -221,6 +224,24 @@ def _static_files_found_once() -> None:
         middleware.files.update(found)
 
     WhiteNoiseMiddleware.add_files_from_finders = find_once
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _certificates_read_once() -> Iterator[None]:
+    """Each HTTP client would read the authorities of the web anew, which takes longer than most of its requests."""
+    make = httpx.create_ssl_context
+
+    @functools.cache
+    def made_once(_: str | None, *arguments: Any, **options: Any) -> ssl.SSLContext:
+        return make(*arguments, **options)
+
+    def context(*arguments: Any, **options: Any) -> ssl.SSLContext:
+        return made_once(os.environ.get("SSL_CERT_FILE"), *arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("httpx.create_ssl_context", context)
+        patch.setattr("httpx._transports.default.create_ssl_context", context)
+        yield
 
 
 class DomainFactory:

@@ -38,33 +38,43 @@ ROOT = Path(__file__).resolve().parents[2]
 READY_WITHIN_S = 90.0
 STOPPED_WITHIN_S = 30.0
 LOG_LINES_SHOWN = 40
+LOOK_S, LOOK_S_MAX = 0.02, 0.1
 _PORT_TRIES = 5
+_PLAIN: Mapping[str, Any] = {"trust_env": False, "verify": False}
+"""Plain HTTP on loopback: to read the certificates of the web takes longer than a request, and a start is waited for by many."""
 
 T = TypeVar("T")
 
 
-def wait_for(condition: Callable[[], T], within_s: float = 60.0, *, every_s: float = 0.02, about: str = "") -> T:
-    """Return the result of `condition` as soon as it is true. Fails the test after `within_s`."""
-    deadline = time.monotonic() + within_s
+def wait_for(condition: Callable[[], T], within_s: float = 60.0, *, every_s: float | None = None, about: str = "") -> T:
+    """Return the result of `condition` as soon as it is true. Fails the test after `within_s`.
+
+    Args:
+        every_s: time between two looks; None: from LOOK_S to LOOK_S_MAX, the longer it takes.
+    """
+    began = time.monotonic()
     while not (value := condition()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {within_s:g} s: {about or condition}")
-        time.sleep(every_s)
+        time.sleep(_look_again_s(began, within_s, every_s, about or condition))
     return value
 
 
+def _look_again_s(began: float, within_s: float, every_s: float | None, about: object) -> float:
+    waited_s = time.monotonic() - began
+    if waited_s > within_s:
+        raise AssertionError(f"not within {within_s:g} s: {about}")
+    return max(LOOK_S, min(LOOK_S_MAX, waited_s / 20)) if every_s is None else every_s
+
+
 async def eventually(
-    condition: Callable[[], Awaitable[T]], within_s: float = 60.0, *, every_s: float = 0.02, about: str = ""
+    condition: Callable[[], Awaitable[T]], within_s: float = 60.0, *, every_s: float | None = None, about: str = ""
 ) -> T:
     """Wait as `wait_for` does, for conditions that are awaited."""
-    deadline = time.monotonic() + within_s
+    began = time.monotonic()
     while True:
         value = await condition()
         if value:
             return value
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {within_s:g} s: {about or condition}")
-        await asyncio.sleep(every_s)
+        await asyncio.sleep(_look_again_s(began, within_s, every_s, about or condition))
 
 
 def as_at_a_terminal(prepare: Callable[[], None]) -> Callable[[], None]:
@@ -267,7 +277,7 @@ class Domain:
 
     def is_ready(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/readyz", timeout=10.0, trust_env=False).status_code == 200
+            return httpx.get(f"{self.url}/readyz", timeout=10.0, **_PLAIN).status_code == 200
         except httpx.HTTPError:
             return False
 
@@ -352,7 +362,7 @@ class Domain:
     def http(self, **token: Any) -> httpx.Client:
         """Return a client with a token (arguments as of `token`); the caller closes it."""
         return httpx.Client(
-            base_url=self.url, headers={"Authorization": f"Bearer {self.token(**token)}"}, timeout=60.0, trust_env=False
+            base_url=self.url, headers={"Authorization": f"Bearer {self.token(**token)}"}, timeout=60.0, **_PLAIN
         )
 
     def logs(self) -> str:

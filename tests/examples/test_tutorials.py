@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -38,7 +39,9 @@ def commands(text: str, beginning: str) -> list[str]:
 
 
 class Terminals:
-    """Shells in one folder on the domain's machine, with what the page has put into their environment."""
+    """Shells in one folder on the domain's machine, with what the page has put into their environment: what an export takes from a command
+    is kept, as a terminal does.
+    """
 
     def __init__(self, site: Domain, folder: Path) -> None:
         self._site, self._folder = site, folder
@@ -47,6 +50,7 @@ class Terminals:
         self._env = environment(site, HERALD_DATA_DIR=str(site.data_dir), HERALD_PORT=str(site.port))
         del self._env["HERALD_TOKEN"], self._env["HERALD_URL"]
         self._ports = {8000: site.port}
+        self._exported: dict[str, str] = {}  # values, by all lines until then
 
     def at(self, ports: dict[int, int]) -> None:
         """The ports of the page, and those that are free here."""
@@ -58,12 +62,25 @@ class Terminals:
             text = re.sub(rf"(?<=127\.0\.0\.1:){written}\b|(?<=HERALD_PORT=){written}\b", str(port), text)
         return text.replace("HERALD_DATA_DIR=var/", f"HERALD_DATA_DIR={self._folder}/var/")  # this folder has no source
 
+    def _kept(self, lines: Sequence[str]) -> list[str]:
+        kept: list[str] = []
+        for line in lines:
+            if stated := re.fullmatch(r"export (\w+)=\$\(.*\)", line):
+                script = self._here([*kept, line, f'printf %s "${stated[1]}"'])
+                if script not in self._exported:
+                    self._exported[script] = ran(script, self._site, self._folder, env=self._env)
+                kept.append(f"export {stated[1]}={shlex.quote(self._exported[script])}")
+            else:
+                kept.append(line)
+        return kept
+
     def run(self, *lines: str, typed: str | None = None) -> str:
-        return ran(self._here([*lines]), self._site, self._folder, env=self._env, typed=typed)
+        return ran(self._here(self._kept(lines)), self._site, self._folder, env=self._env, typed=typed)
 
     def leave_running(self, *lines: str) -> Program:
         """The last command goes on until it is stopped as by Ctrl-C."""
-        script = self._here([*lines[:-1], f"exec {lines[-1]}"])
+        *before, last = self._kept(lines)
+        script = self._here([*before, f"exec {last}"])
         return Program(tool("bash"), "-euc", script, env=self._env, cwd=self._folder)
 
 
@@ -87,7 +104,9 @@ def test_the_five_minutes_of_the_readme(site: Domain, tmp_path: Path) -> None:
     monitor, load = (commands(README, "**6. Real input.**")[number] for number in (0, 1))
     with terminals.leave_running(*prepare, monitor):
         wait_for(
-            lambda: "hosts/me/cpu" in terminals.run(*prepare, "herald rp list"), about="the monitor has made its RPs"
+            lambda: "hosts/me/cpu" in terminals.run(*prepare, "herald rp list"),
+            every_s=1,
+            about="the monitor has made its RPs",
         )
         with terminals.leave_running(*prepare, load) as second:
             second.wait_for("hosts/me/cpu")
@@ -115,12 +134,12 @@ def test_the_tutorial_of_the_durable_worker(site: Domain, tmp_path: Path) -> Non
         assert next(line for line in worker.lines if "processing" in line) == "processing {'order': 1}"
         listing = commands(WORKER, "## 4.")
         done = re.compile(r"/orders/ +\S+ +0 ")
-        wait_for(lambda: done.search(terminals.run(token, *listing)), about="both are acknowledged")
+        wait_for(lambda: done.search(terminals.run(token, *listing)), every_s=1, about="both are acknowledged")
     terminals.run(token, third)
     with terminals.leave_running(token, variable, work) as worker:
         worker.wait_for("processing {'order': 3}")
         assert not any("'order': 1" in line for line in worker.lines)
-        wait_for(lambda: done.search(terminals.run(token, *listing)), about="its lag is 0")
+        wait_for(lambda: done.search(terminals.run(token, *listing)), every_s=1, about="its lag is 0")
 
 
 @pytest.mark.timeout(600)
@@ -136,7 +155,7 @@ def test_the_tutorial_of_two_domains(tmp_path: Path, prepared: Prepared) -> None
         terminals = Terminals(a, tmp_path)
         terminals.at({port: domain.port for port, domain in started.items()})
         exports = commands(TWO_DOMAINS, "## 1.")[2:]
-        at_a, at_b = ([path, f"export HERALD_TOKEN={admin(terminals, path, token)}"] for path, token in pairs(exports))
+        at_a, at_b = exports[:2], exports[2:]
 
         add, approve = commands(TWO_DOMAINS, "## 2.")
         terminals.run(*at_a, add, typed="y\n")
@@ -145,6 +164,7 @@ def test_the_tutorial_of_two_domains(tmp_path: Path, prepared: Prepared) -> None
             listed = re.compile(rf"^{other}\s+active\b", re.MULTILINE)
             wait_for(
                 lambda prepare=prepare, listed=listed: listed.search(terminals.run(*prepare, "herald peer list")),  # type: ignore[misc]
+                every_s=1,
                 about=f"{other} is active",
             )
         terminals.run(*at_a, *commands(TWO_DOMAINS, "## 3."))
@@ -167,16 +187,6 @@ def test_the_tutorial_of_two_domains(tmp_path: Path, prepared: Prepared) -> None
         with terminals.leave_running(*at_a, read_a) as reader:
             reader.wait_for("Published while a is stopped.")
         assert terminals.run(*at_a, *commands(TWO_DOMAINS, "## 6.")).startswith("Proved: a.example published ")
-
-
-def pairs(lines: list[str]) -> list[tuple[str, str]]:
-    """The exports of each of the two administrators."""
-    return list(zip(lines[::2], lines[1::2], strict=True))
-
-
-def admin(terminals: Terminals, path: str, token: str) -> str:
-    """The token that an administrator's terminal keeps: made once."""
-    return terminals.run(path, token, "echo $HERALD_TOKEN").strip()
 
 
 def test_the_tutorial_of_the_flights(site: Domain, tmp_path: Path) -> None:

@@ -22,27 +22,6 @@ def ran(scenario: Scenario) -> RunResult:
     return SimulationRun(scenario, 1, Random).go()
 
 
-@pytest.mark.long
-@pytest.mark.soak
-@pytest.mark.parametrize(
-    "name",
-    [
-        "liars-accusing",
-        "liars-boasting",
-        "liars-good-and-mute",
-        "liars-graft-flapping",
-        "liars-half-detached",
-        "liars-inventing-paths",
-        "liars-mute-replicas",
-        "liars-silent-30",
-        "liars-slow-replicas",
-        "partition-flapping",
-    ],
-)
-def test_what_a_hostile_scenario_expects_holds(name: str) -> None:
-    assert [one for one in ran(bundled(name)).outcomes if not one.holds] == []
-
-
 def test_a_flapping_replica_is_dropped_by_its_neighbours_and_no_honest_one_is_scored() -> None:
     text = """
         title = "flapping"

@@ -24,6 +24,7 @@ from eventing.sim.scenario import (
 )
 
 SOAK = {
+    "balancing-sawtooth",
     "broadcast-crash-50",
     "broadcast-crash-80",
     "crash-70",
@@ -50,7 +51,7 @@ SOAK = {
     "steady-still",
     "unsteady",
 }
-"""Of these, those that differ from another one in a number only, and those whose liars or pauses test_liars.py and test_suspicion.py
+"""Of these, those that differ from another one in a number or the course of a load only, and those whose liars or pauses test_liars.py and test_suspicion.py
 have too, in a smaller world."""
 LONG = {
     "broadcast-all",
