@@ -12,7 +12,7 @@ PIP := $(PIP_SHOWN) --quiet
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-long screens check house docs bench faults bench-spark sim sim-report packages deb image release lock clean
+.PHONY: help run demo test test-long test-soak screens check house docs bench faults bench-spark sim sim-report packages deb image release lock clean
 
 help: ## list these commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -29,7 +29,11 @@ test: $(VENV)/.dev-installed $(VENV)/.console-checkers $(VENV)/.console-built ##
 
 test-long: $(VENV)/.dev-installed $(VENV)/.console-checkers $(VENV)/.console-built ## run what takes longest: Spark, five domains, the whole API as every role and by random requests
 	@$(MAKE) --no-print-directory $(VENV)/.release-installed || echo "The chart is not tested: its tools could not be installed (see above)."
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 --dist loadfile -m long $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 4 --dist loadfile -m 'long and not soak' $(ARGS)
+
+test-soak: $(VENV)/.dev-installed $(VENV)/.console-checkers $(VENV)/.console-built ## run, for hours, what CI leaves out: twelve domains, hosts cut off, faults by seed, more of the same (ARGS='-k fame -s' for some)
+	@$(MAKE) --no-print-directory $(VENV)/.release-installed || echo "The chart is not tested: its tools could not be installed (see above)."
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadfile -m soak $(ARGS)
 
 screens: $(VENV)/.dev-installed $(VENV)/.console-checkers $(VENV)/.console-built ## take pictures of every page of the console for docs/screens
 	@$(BIN)/python -m tests.portal.console.screens $(ARGS)

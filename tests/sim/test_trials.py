@@ -1,5 +1,5 @@
-"""Worlds drawn by seeds, with faults and liars: what must hold does. `make test` runs a few seeds, `make test-long` SEEDS, half of them here and
-half in test_further_trials.py."""
+"""Worlds drawn by seeds, with faults and liars: what must hold does. `make test` runs a few seeds, `make test-long` IN_CI, `make test-soak` the
+others up to SEEDS, half of them here and half in test_further_trials.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from eventing.sim.trials import CHECK_S, DOMAINS, LIARS, REPAIR_S, TROUBLE_S, tr
 from tests.sim.trying import SEEDS, tried
 
 IN_CI = 30
-"""Seeds below which worlds are tried by CI as well."""
+"""Seeds below which worlds are tried by `make test-long`."""
 
 
 @pytest.mark.parametrize("seed", range(1000, 1006))

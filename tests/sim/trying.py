@@ -10,7 +10,7 @@ from eventing.sim.checkers.check_failed import CheckFailed
 from eventing.sim.trials import replay_command, trial_run
 
 SEEDS = 200
-"""Of `make test-long`, in two files, so that two workers share them."""
+"""Of `make test-long` and `make test-soak` together, in two files, so that two workers share them."""
 
 
 def tried(seed: int, domains: int) -> None:
