@@ -33,7 +33,7 @@ class GraftTimer(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     Attributes:
         awaited: what the peer held and this replica lacked when the timer was started: by feed, the last sequence.
-        awaited_at: when that was.
+        awaited_at: since when: when it was started, or when some of that was announced, while it ran for something else.
         ask_at: when to ask for that, unless it has arrived by then; None: nothing is lacking.
         asked: number of requests for runs since the last run from the peer.
         grafting: whether the next message asks for runs.
@@ -110,7 +110,8 @@ def timer_on_message(
         awaited_at, ask_at = _begun(timer, awaited, patience_s, now, jitter)
         late_s = later_at = 0.0
     else:
-        later_at = (timer.later_at or now) if ahead(theirs, vectors.merged(ours, awaited)) else 0.0
+        more = any(last > awaited.get(feed, 0) and last > ours.get(feed, 0) for feed, last in theirs.items())
+        later_at = (timer.later_at or now) if more else 0.0
     if received.refused and not received.new and ask_at is not None:
         # The peer has what it claims, but it is not wanted here, not yet.
         ask_at, asked = now + GRAFT_S_MAX * (1 + jitter), 0

@@ -51,8 +51,8 @@ SOAK = {
     "steady-still",
     "unsteady",
 }
-"""Of these, those that differ from another one in a number or the course of a load only, and those whose liars or pauses test_liars.py and test_suspicion.py
-have too, in a smaller world."""
+"""Of these, those that differ from another one in a number or the course of a load only, and those whose liars or pauses test_liars.py and
+test_suspicion.py have too, in a smaller world."""
 LONG = {
     "broadcast-all",
     "broadcast-crash-50",
