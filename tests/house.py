@@ -18,8 +18,8 @@ SUBJECTS = {"alarms": "alarm", "reports": "report", "peers": "peer"}
 """Subjects whose parts are looked for, and the word by which a path is known to be one."""
 ELSEWHERE = ("tests/", "client/", "portal/console/", "portal/web/", "docs/", "templates/", "bench/", "demo/", "spark/")
 """Where the parts of a subject are not counted: the console and the client show all subjects, each page in a file."""
-SAME = {"RendezvousPoint", "Subscription"}
-"""Public names of the client library that stand for what the model of that name stands for; the client imports no server code."""
+SAME = {"DeviceLogin", "Event", "IssuedToken", "RendezvousPoint", "Subscription"}
+"""Public names of the client library that stand for what the server's class of that name stands for; the client imports no server code."""
 FRAMEWORK_NAMES = {"Command", "Meta", "Migration"}
 """Names of classes that a framework asks for."""
 MUTATORS = {

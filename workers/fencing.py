@@ -54,7 +54,7 @@ def run_fenced(run: Run, function: Callable[[], None]) -> None:
         stop = _nothing if current_task.request.is_eager else _stop_task
         period_s = PERIODS_S.get(run.name, 0.0)
         due_at = asked + period_s if is_ended_by_word(period_s) else None
-        with LeaseKeeper(run, until=asked + left_s, release=renew, due_at=due_at, stop=stop), running(run):
+        with TaskLeaseKeeper(run, until=asked + left_s, release=renew, due_at=due_at, stop=stop), running(run):
             function()
     except Superseded:
         logger.info("%s: run %d has ended: a later one has begun", run.name, run.fence)
@@ -70,7 +70,7 @@ def _nothing() -> None:
     """Leave a task on a thread, which cannot be stopped, to the checks before it writes."""
 
 
-class LeaseKeeper:
+class TaskLeaseKeeper:
     """Keeps the lease of a run within its block, on a thread of its own.
 
     Args:

@@ -31,7 +31,7 @@ class LoginRefused(HeraldError):
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceCodes:
+class DeviceAuthorization:
     """What a person needs to approve a login: the code, the page, and the page with the code; and the seconds for it."""
 
     user_code: str
@@ -71,7 +71,7 @@ class DeviceLogin:
     ) -> None:
         await self._http.aclose()
 
-    async def begin(self, client: str) -> DeviceCodes:
+    async def begin(self, client: str) -> DeviceAuthorization:
         """Open a login; `client` is shown to the person who approves it."""
         status, answer = await self._post(CODES, {"client": client})
         if status == 404:
@@ -82,7 +82,7 @@ class DeviceLogin:
             raise refused(status, answer, None)
         with reading("The answer to the login"):
             found = parse_object(answer, self.url)
-            return DeviceCodes(
+            return DeviceAuthorization(
                 _text(found, "user_code"),
                 _text(found, "verification_uri"),
                 _text(found, "verification_uri_complete"),
@@ -91,7 +91,7 @@ class DeviceLogin:
                 _text(found, "device_code"),
             )
 
-    async def wait(self, codes: DeviceCodes) -> IssuedToken:
+    async def wait(self, codes: DeviceAuthorization) -> IssuedToken:
         """Wait until the login is approved. Raises LoginRefused; a domain that does not answer meanwhile is asked again."""
         interval_s = codes.interval_s
         try:

@@ -14,7 +14,7 @@ from typing import Any
 WINDOW = 10_000  # events of one subscription remembered, about 1 MB; a retry follows within seconds, 5 minutes at most
 
 
-class Repeats:
+class RepeatDetector:
     """The last events of one subscription. Only for subscriptions whose cursors have a vector."""
 
     __slots__ = ("_feeds", "_vector")

@@ -33,7 +33,7 @@ from herald.backoff import Backoff
 from herald.cloud_event import Event
 from herald.errors import HeraldError, Problem
 from herald.events import Gap, Item, Received, encode
-from herald.repeats import Repeats
+from herald.repeats import RepeatDetector
 
 Target = tuple[str, str]  # ("rp", reference) or ("subscription", id)
 # Refusals that another replica may not share: not found, ended, not allowed.
@@ -199,7 +199,7 @@ class Interest:
     epoch: str | None = None
     offset: int = 0
     cursor: str | None = None  # of that position; valid at all replicas of the RP
-    repeats: Repeats | None = None  # made when a cursor has a vector
+    repeats: RepeatDetector | None = None  # made when a cursor has a vector
     gap_due: bool = False  # the gateway stated `recovered: false`, and its gap frame has not arrived yet
     place_is_theirs: bool = False  # that gap replaces the position here, even backwards
     due_at: float | None = None
@@ -219,7 +219,7 @@ class Interest:
     def passes(self, epoch: str, offset: int, cursor: str, event: Mapping[str, Any]) -> bool:
         """Record an event at an RP with replicas; return whether it was delivered before, from another domain's feed."""
         if self.repeats is None:
-            self.repeats = Repeats()
+            self.repeats = RepeatDetector()
         self.epoch, self.offset, self.cursor = epoch, offset, cursor
         return self.repeats.repeated(cursor, event)
 
@@ -227,7 +227,7 @@ class Interest:
         """Record that everything up to this place has been processed."""
         self.epoch, self.offset, self.cursor = epoch, offset, cursor
         if self.repeats is None and "~" in cursor:
-            self.repeats = Repeats()
+            self.repeats = RepeatDetector()
         if self.repeats is not None:
             self.repeats.stand(cursor)
 

@@ -64,7 +64,7 @@ def mesh(names: Sequence[str]) -> list[Pair]:
     return list(itertools.combinations(names, 2))
 
 
-class Member(Domain):
+class NetworkDomain(Domain):
     """One domain of a network."""
 
     def __init__(self, folder: Path, short: str, *, seed: Path | None = None, **settings: Any) -> None:
@@ -128,7 +128,7 @@ class Network:
     ) -> None:
         self.names = list(names)
         self._proxied = proxied
-        self.members = {name: Member(folder, name, seed=seed, **settings) for name in names}
+        self.members = {name: NetworkDomain(folder, name, seed=seed, **settings) for name in names}
         self.background = Background()
         self.guests: dict[str, Guest] = {}
         self.proxies: dict[Pair, Proxy] = {}
@@ -154,7 +154,7 @@ class Network:
     ) -> None:
         self.close()
 
-    def __getitem__(self, name: str) -> Member:
+    def __getitem__(self, name: str) -> NetworkDomain:
         return self.members[name]
 
     def start(self, *names: str, ready: Callable[[str], None] | None = None) -> Self:

@@ -41,7 +41,7 @@ _FORMS = {
 _UNOWNED = 0xFFFF
 
 
-class Place(NamedTuple):
+class ServerAddress(NamedTuple):
     """Address of a server."""
 
     host: str
@@ -66,18 +66,18 @@ class DataPlaneAddress:
 
     url: str = field(repr=False)
     kind: str = SINGLE
-    places: tuple[Place, ...] = ()
+    places: tuple[ServerAddress, ...] = ()
     masters: tuple[str, ...] = ()
     _scheme: str = field(default="redis", repr=False)
     _credentials: str = field(default="", repr=False)
     _database: str = "0"
     _access: SentinelAccess = field(default=SentinelAccess(), repr=False)
 
-    def url_of(self, place: Place) -> str:
+    def url_of(self, place: ServerAddress) -> str:
         """Return the URL of one server, with the address' credentials."""
         return f"{self._scheme}://{self._credentials}{place.name}/{self._database}"
 
-    def sentinel_url_of(self, place: Place) -> str:
+    def sentinel_url_of(self, place: ServerAddress) -> str:
         """Return the URL of a Sentinel, with the Sentinels' own credentials."""
         return self._access.url_of(place.name)
 
@@ -134,9 +134,9 @@ def _quoted(text: str) -> str:
     return quote(unquote(text), safe="")
 
 
-def _places(hosts: str, usual_port: int) -> tuple[Place, ...]:
+def _places(hosts: str, usual_port: int) -> tuple[ServerAddress, ...]:
     """Return the servers of a list; () if it cannot be read."""
-    found: list[Place] = []
+    found: list[ServerAddress] = []
     for one in hosts.split(","):
         try:
             parts = urlsplit(f"//{one}")
@@ -145,7 +145,7 @@ def _places(hosts: str, usual_port: int) -> tuple[Place, ...]:
             return ()
         if not host or parts.path or parts.username is not None or port == 0:
             return ()
-        found.append(Place(host, port or usual_port))
+        found.append(ServerAddress(host, port or usual_port))
     return tuple(found)
 
 
@@ -168,7 +168,7 @@ def slot_of_key(key: str | bytes) -> int:
 class Primary(NamedTuple):
     """A server that takes writes, with the number of its replicas where the topology tells it."""
 
-    place: Place
+    place: ServerAddress
     replicas: int = 0
 
 
@@ -212,14 +212,14 @@ class Topology:
     __hash__ = None  # type: ignore[assignment]  # compared only
 
 
-def divided(places: Sequence[Place]) -> Topology:
+def divided(places: Sequence[ServerAddress]) -> Topology:
     """Divide the slots evenly among separate servers, in their order."""
     count = len(places)
     ranges = [(SLOTS * at // count, SLOTS * (at + 1) // count - 1, at) for at in range(count)]
     return Topology([Primary(place) for place in places], ranges)
 
 
-def cluster_topology(answer: Sequence[Sequence[Any]], asked: Place) -> Topology:
+def cluster_topology(answer: Sequence[Sequence[Any]], asked: ServerAddress) -> Topology:
     """Read the answer of CLUSTER SLOTS.
 
     Args:
@@ -228,7 +228,7 @@ def cluster_topology(answer: Sequence[Sequence[Any]], asked: Place) -> Topology:
     Raises ValueError for what is no such answer.
     """
     try:
-        primaries: dict[Place, Primary] = {}
+        primaries: dict[ServerAddress, Primary] = {}
         rows = []
         for first, last, primary, *replicas in sorted(answer, key=lambda row: row[0]):
             if not 0 <= first <= last < SLOTS:
@@ -242,9 +242,9 @@ def cluster_topology(answer: Sequence[Sequence[Any]], asked: Place) -> Topology:
         raise ValueError("no answer of CLUSTER SLOTS") from error
 
 
-def _node_place(node: Sequence[Any], asked: Place) -> Place:
+def _node_place(node: Sequence[Any], asked: ServerAddress) -> ServerAddress:
     host = node[0].decode() if node[0] else ""
-    return Place(asked.host if host in ("", "?") else host, int(node[1]))
+    return ServerAddress(asked.host if host in ("", "?") else host, int(node[1]))
 
 
 # Commands

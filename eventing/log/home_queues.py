@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from redis.exceptions import RedisError
 
-from eventing.core.data_plane import Place, slot_of_tag
+from eventing.core.data_plane import ServerAddress, slot_of_tag
 from eventing.core.events.ack_level import Ack
 from eventing.store.plane import Plane
 
@@ -45,8 +45,8 @@ class HomeQueues(Generic[Q]):
         self.ack = ack
         self._plane = plane
         self._make = make
-        self._by_home: dict[Place | None, Q] = {}
-        self._by_slot: dict[int, tuple[Place | None, Q]] = {}
+        self._by_home: dict[ServerAddress | None, Q] = {}
+        self._by_slot: dict[int, tuple[ServerAddress | None, Q]] = {}
 
     def put(self, append: Any) -> None:
         """Put an append into the queue of its RP's slot."""
@@ -60,7 +60,7 @@ class HomeQueues(Generic[Q]):
             held = self._by_slot[slot] = home, queue
         held[1].put(append)
 
-    def _home(self, slot: int) -> Place | None:
+    def _home(self, slot: int) -> ServerAddress | None:
         if not self._plane.is_known:
             return None  # the queue that comes first has the topology looked up
         try:

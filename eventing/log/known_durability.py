@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 
 import redis.asyncio
 
-from eventing.core.data_plane import Place
+from eventing.core.data_plane import ServerAddress
 from eventing.store.cancellation import cancel_and_wait
 from eventing.store.connection import Durability
 from eventing.store.errors import RedisError
@@ -50,8 +50,8 @@ class KnownDurability:
         self._clock = clock
         self._known: Durability | None = None
         self._asked_at = 0.0
-        self._asked_of: frozenset[Place] = frozenset()
-        self._seen: frozenset[Place] = frozenset()  # primaries since `_seen_at`
+        self._asked_of: frozenset[ServerAddress] = frozenset()
+        self._seen: frozenset[ServerAddress] = frozenset()  # primaries since `_seen_at`
         self._seen_at = 0.0
         self._asking: asyncio.Task[None] | None = None
 
@@ -82,7 +82,7 @@ class KnownDurability:
         if self._asking is not None:
             await cancel_and_wait([self._asking])
 
-    def _primaries(self) -> frozenset[Place]:
+    def _primaries(self) -> frozenset[ServerAddress]:
         if not isinstance(self._client, RoutedAsyncRedis):
             return frozenset()
         return frozenset(one.place for one in self._client.plane.topology().primaries)

@@ -21,7 +21,7 @@ from eventing.log import federated, scripts
 from eventing.log.control import logs_only, stored_at
 from eventing.log.scripts import OWN
 from eventing.log.shared_subscriptions import Kept, SubscriptionKey, read_all
-from eventing.overlay.takeover import Standing
+from eventing.overlay.takeover import HolderStanding
 from eventing.store.client import run_script_all
 
 CALL_MAX = 500  # bound: durable subscriptions of one script call; another call in the same round trip
@@ -59,7 +59,7 @@ class LagResult(NamedTuple):
     waiting: WaitingEvents | None
     oldest_ms: int | None
     bounds: HistoryBounds
-    standing: Standing | None = None
+    standing: HolderStanding | None = None
 
 
 class _Log(NamedTuple):
@@ -120,7 +120,9 @@ def _by_offset(row: _Row) -> LagResult:
     return _found(row, log, lag_by_offset(row.cursor, log.state, row.oldest_granted), row.oldest_ms, row.bytes)
 
 
-def _found(row: _Row, log: _Log, lag: Lag, oldest_ms: int, size: int, standing: Standing | None = None) -> LagResult:
+def _found(
+    row: _Row, log: _Log, lag: Lag, oldest_ms: int, size: int, standing: HolderStanding | None = None
+) -> LagResult:
     bounds, events = tightest(row.asked.bounds, log.bounds), lag.events - lag.lost
     read = log.state.next - 1 - lag.events
     if events <= 0 or not oldest_ms:

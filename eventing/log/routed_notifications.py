@@ -17,7 +17,7 @@ from time import monotonic
 import redis.asyncio
 from redis.exceptions import RedisError
 
-from eventing.core.data_plane import Place, Topology
+from eventing.core.data_plane import ServerAddress, Topology
 from eventing.log.notifications import NotificationChannels
 from eventing.store.cancellation import cancel_and_wait
 from eventing.store.plane import Plane
@@ -40,9 +40,9 @@ class RoutedNotificationChannels:
         self._plane: Plane = client.plane
         self._on_notification = on_notification
         self._on_restored = on_restored
-        self._places: dict[str, Place | None] = {}  # None: not known yet
+        self._places: dict[str, ServerAddress | None] = {}  # None: not known yet
         self._waiting: dict[str, asyncio.Future[None]] = {}
-        self._at: dict[Place, NotificationChannels] = {}
+        self._at: dict[ServerAddress, NotificationChannels] = {}
         self._topology: Topology | None = None
         self._lost = asyncio.Event()
         self._ending: set[asyncio.Task[None]] = set()
@@ -149,7 +149,7 @@ class RoutedNotificationChannels:
         for future in moved:
             future.add_done_callback(done)
 
-    def _channels_at(self, place: Place) -> NotificationChannels:
+    def _channels_at(self, place: ServerAddress) -> NotificationChannels:
         channels = self._at.get(place)
         if channels is None:
             channels = self._at[place] = NotificationChannels(
@@ -162,7 +162,7 @@ class RoutedNotificationChannels:
             channels.start()
         return channels
 
-    def _end_unused(self, homes: set[Place]) -> None:
+    def _end_unused(self, homes: set[ServerAddress]) -> None:
         for place in [one for one in self._at if one not in homes and one not in self._places.values()]:
             task = asyncio.get_running_loop().create_task(self._at.pop(place).close())
             self._ending.add(task)

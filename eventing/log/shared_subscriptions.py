@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import redis.asyncio
 
 from eventing.log import scripts
-from eventing.overlay.takeover import Standing
+from eventing.overlay.takeover import HolderStanding
 from eventing.store import keys
 from eventing.store.client import client as own_client
 from eventing.store.client import run_script, run_script_all
@@ -30,7 +30,7 @@ _STANDING, _LINE = b"s", b"l"
 class Kept(NamedTuple):
     """Stored state of one subscription. `raw` is the standing as read, empty for none; `line` is packed."""
 
-    standing: Standing | None
+    standing: HolderStanding | None
     acked: dict[str, int]
     line: bytes
     raw: bytes
@@ -48,7 +48,7 @@ class StandingChange(NamedTuple):
 
     place: SubscriptionKey
     before: bytes
-    standing: Standing
+    standing: HolderStanding
     line: bytes
     keep_s: int
 
@@ -81,7 +81,7 @@ def join(place: SubscriptionKey, acked: Mapping[str, int], keep_s: int) -> int:
     return int(run_script(scripts.SHARED_JOIN, _join_args(place, acked, keep_s)))
 
 
-async def standings(client: redis.asyncio.Redis, places: Sequence[SubscriptionKey]) -> list[Standing | None]:
+async def standings(client: redis.asyncio.Redis, places: Sequence[SubscriptionKey]) -> list[HolderStanding | None]:
     """Read standings, in one round trip; for the gateway."""
     pipeline = client.pipeline(transaction=False)
     for place in places:
@@ -160,15 +160,15 @@ def _join_args(place: SubscriptionKey, acked: Mapping[str, int], keep_s: int) ->
     return [1, keys.shared_key(*place), FEEDS_MAX, max(1, keep_s), *pairs]
 
 
-def _packed(standing: Standing) -> str:
+def _packed(standing: HolderStanding) -> str:
     return f"{standing.term} {standing.beat} {standing.until_ms} {standing.deliverer}"
 
 
-def _unpacked(text: bytes | None) -> Standing | None:
+def _unpacked(text: bytes | None) -> HolderStanding | None:
     if not text:
         return None
     term, beat, until_ms, deliverer = text.decode().split(" ", 3)
-    return Standing(int(term), deliverer, int(beat), int(until_ms))
+    return HolderStanding(int(term), deliverer, int(beat), int(until_ms))
 
 
 def _kept(found: Mapping[bytes, bytes]) -> Kept:

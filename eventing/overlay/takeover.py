@@ -35,7 +35,7 @@ class TakeoverRules(NamedTuple):
     lease_ms: int
 
 
-class Standing(NamedTuple):
+class HolderStanding(NamedTuple):
     """State of a holder: the deliverer and its term, its number of beats, and the expiry of its lease on this clock."""
 
     term: int
@@ -53,27 +53,27 @@ class DeliveryLine(NamedTuple):
     left_ms: int
 
 
-def first(rules: TakeoverRules, me: str, now_ms: int) -> Standing:
+def first(rules: TakeoverRules, me: str, now_ms: int) -> HolderStanding:
     """Return the initial standing at the domain that created the subscription: it delivers."""
-    return Standing(1, me, 1, now_ms + rules.lease_ms)
+    return HolderStanding(1, me, 1, now_ms + rules.lease_ms)
 
 
-def newcomer(rules: TakeoverRules, now_ms: int) -> Standing:
+def newcomer(rules: TakeoverRules, now_ms: int) -> HolderStanding:
     """Return the standing of a holder without (or no longer with) any state: it waits for a whole lease before it acts."""
-    return Standing(0, "", 0, now_ms + rules.lease_ms)
+    return HolderStanding(0, "", 0, now_ms + rules.lease_ms)
 
 
-def delivers(standing: Standing, me: str, now_ms: int) -> bool:
+def delivers(standing: HolderStanding, me: str, now_ms: int) -> bool:
     """Return True if this holder delivers now."""
     return standing.deliverer == me and now_ms < standing.until_ms
 
 
-def elsewhere(standing: Standing, me: str, now_ms: int) -> str:
+def elsewhere(standing: HolderStanding, me: str, now_ms: int) -> str:
     """Return the other holder that delivers now, as far as known here; empty if none is known."""
     return standing.deliverer if standing.deliverer != me and now_ms < standing.until_ms else ""
 
 
-def newer(rules: TakeoverRules, standing: Standing, line: DeliveryLine) -> bool:
+def newer(rules: TakeoverRules, standing: HolderStanding, line: DeliveryLine) -> bool:
     """Return True if a line is newer than the standing."""
     if line.deliverer not in rules.holders or not 0 < line.term <= TERM_MAX:
         return False
@@ -82,21 +82,21 @@ def newer(rules: TakeoverRules, standing: Standing, line: DeliveryLine) -> bool:
     )
 
 
-def on_line(rules: TakeoverRules, me: str, standing: Standing, line: DeliveryLine, now_ms: int) -> Standing:
+def on_line(rules: TakeoverRules, me: str, standing: HolderStanding, line: DeliveryLine, now_ms: int) -> HolderStanding:
     """Process a line. An own line that this holder does not remember (its memory was lost) restores the term, but no
     right to deliver."""
     if not newer(rules, standing, line):
         return standing
     left_ms = 0 if line.deliverer == me else min(max(line.left_ms, 0), rules.lease_ms)
-    return Standing(line.term, line.deliverer, line.beat, now_ms + left_ms)
+    return HolderStanding(line.term, line.deliverer, line.beat, now_ms + left_ms)
 
 
-def takes_over(rules: TakeoverRules, me: str, standing: Standing, now_ms: int) -> bool:
+def takes_over(rules: TakeoverRules, me: str, standing: HolderStanding, now_ms: int) -> bool:
     """Return True if `tick` would take over now. The reachable others must be asked first, and their answers processed."""
     return tick(rules, me, standing, now_ms).term > standing.term
 
 
-def tick(rules: TakeoverRules, me: str, standing: Standing, now_ms: int) -> Standing:
+def tick(rules: TakeoverRules, me: str, standing: HolderStanding, now_ms: int) -> HolderStanding:
     """Advance with time: the deliverer's next beat, or a takeover after the lease has expired and this holder is next.
 
     A change must be written before it is sent. A late call is harmless: an own lease that expired in the meantime (the
@@ -108,17 +108,17 @@ def tick(rules: TakeoverRules, me: str, standing: Standing, now_ms: int) -> Stan
         return standing
     if delivers(standing, me, now_ms):
         return standing._replace(beat=standing.beat + 1, until_ms=now_ms + rules.lease_ms)
-    return Standing(standing.term + 1, me, 1, now_ms + rules.lease_ms) if standing.term < TERM_MAX else standing
+    return HolderStanding(standing.term + 1, me, 1, now_ms + rules.lease_ms) if standing.term < TERM_MAX else standing
 
 
-def due_ms(rules: TakeoverRules, me: str, standing: Standing, now_ms: int) -> int:
+def due_ms(rules: TakeoverRules, me: str, standing: HolderStanding, now_ms: int) -> int:
     """Return when `tick` has something to do, unless a line arrives before."""
     if delivers(standing, me, now_ms):
         return standing.until_ms - rules.lease_ms + rules.lease_ms // RENEW_AFTER
     return standing.until_ms + _stagger_ms(rules, me, standing)
 
 
-def _stagger_ms(rules: TakeoverRules, me: str, standing: Standing) -> int:
+def _stagger_ms(rules: TakeoverRules, me: str, standing: HolderStanding) -> int:
     """Return the delay of this holder's takeover after the expiry: holders in their order, the one whose lease expired last."""
     order = [holder for holder in rules.holders if holder != standing.deliverer]
     if me not in order:

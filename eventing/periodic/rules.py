@@ -25,7 +25,7 @@ PERIOD_S_SHORT = 5.0
 of a run says so: what a killed holder began is then due when its lease has ended, and not a period later."""
 
 
-class Standing(NamedTuple):
+class TaskStanding(NamedTuple):
     """A task in the database.
 
     Attributes:
@@ -51,7 +51,7 @@ def is_held(left_s: float) -> bool:
     return 0 < left_s <= LEASE_S
 
 
-def is_due(task: Standing, period_s: float) -> bool:
+def is_due(task: TaskStanding, period_s: float) -> bool:
     """Return whether a task can be taken. A time later than any that is set is of a clock that was set back: it is due."""
     return not EARLY_S < task.due_in_s <= period_s + EARLY_S and not is_held(task.left_s)
 

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import F, FloatField, Func, Q
 
 from eventing.periodic.models import PeriodicTask
-from eventing.periodic.rules import EARLY_S, LEASE_S, Standing, is_due, is_held, lease_s, next_due_in_s
+from eventing.periodic.rules import EARLY_S, LEASE_S, TaskStanding, is_due, is_held, lease_s, next_due_in_s
 from eventing.sql.locking import abandoned_after
 
 HOLDER_CHARS_MAX = 100
@@ -51,15 +51,15 @@ def tasks_register(names: Iterable[str]) -> None:
     PeriodicTask.objects.bulk_create([PeriodicTask(name=name) for name in names], ignore_conflicts=True)
 
 
-def tasks_standing(names: Iterable[str]) -> list[Standing]:
+def tasks_standing(names: Iterable[str]) -> list[TaskStanding]:
     """Return how the tasks stand."""
     now = DatabaseClock()
     rows = PeriodicTask.objects.filter(name__in=list(names)).order_by("name")
     found = rows.values_list("name", "fence", F("due_at") - now, F("lease_until") - now)
-    return [Standing(*row) for row in found]
+    return [TaskStanding(*row) for row in found]
 
 
-def tasks_take(tasks: Iterable[Standing], periods_s: Mapping[str, float], holder: str) -> list[Run]:
+def tasks_take(tasks: Iterable[TaskStanding], periods_s: Mapping[str, float], holder: str) -> list[Run]:
     """Take those of the tasks that are due and that no other process has taken since. Returns their runs.
 
     Args:
@@ -75,7 +75,7 @@ def tasks_take(tasks: Iterable[Standing], periods_s: Mapping[str, float], holder
         return [run for task in due if (run := _take(task, periods_s[task.name], holder)) is not None]
 
 
-def _take(task: Standing, period_s: float, holder: str) -> Run | None:
+def _take(task: TaskStanding, period_s: float, holder: str) -> Run | None:
     now = DatabaseClock()
     free = Q(lease_until__lte=now) | Q(lease_until__gt=now + LEASE_S)
     due = Q(due_at__lte=now + EARLY_S) | Q(due_at__gt=now + period_s + EARLY_S)

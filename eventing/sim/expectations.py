@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from eventing.sim.errors import ScenarioError
-from eventing.sim.results import Outcome, Series
+from eventing.sim.results import ExpectationOutcome, Series
 from eventing.sim.scenario import Expectation, Scenario
 
 
@@ -29,12 +29,14 @@ def names_check(scenario: Scenario, measurements: Iterable[str]) -> None:
 
 def judge(
     expectations: Sequence[Expectation], series: Mapping[str, Series], summaries: Mapping[str, Mapping[str, float]]
-) -> list[Outcome]:
+) -> list[ExpectationOutcome]:
     """Judge all. An expectation about a value that was never measured fails."""
     return [_judged(one, series, summaries) for one in expectations]
 
 
-def _judged(one: Expectation, series: Mapping[str, Series], summaries: Mapping[str, Mapping[str, float]]) -> Outcome:
+def _judged(
+    one: Expectation, series: Mapping[str, Series], summaries: Mapping[str, Mapping[str, float]]
+) -> ExpectationOutcome:
     measurement, _, name = one.value.partition(".")
     of = series[measurement]
     samples = [(at_s, value) for at_s, value in zip(of.at_s, of.values.get(name, ()), strict=False) if value == value]
@@ -52,8 +54,8 @@ def _judged(one: Expectation, series: Mapping[str, Series], summaries: Mapping[s
         value = summaries[measurement].get(name)
         if value is None and samples:
             value = samples[-1][1]
-        return Outcome(one.text(), value is not None and one.holds(value), value, None)
+        return ExpectationOutcome(one.text(), value is not None and one.holds(value), value, None)
     if not chosen:
-        return Outcome(one.text(), False, None, None)
+        return ExpectationOutcome(one.text(), False, None, None)
     at_s, value = chosen[0]
-    return Outcome(one.text(), one.holds(value), value, at_s)
+    return ExpectationOutcome(one.text(), one.holds(value), value, at_s)

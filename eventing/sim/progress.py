@@ -7,7 +7,7 @@ from collections.abc import Callable
 from eventing.sim.context import SimulationContext
 
 
-class Progress:
+class SimulationProgress:
     """Lines about a run.
 
     Args:

@@ -32,7 +32,7 @@ class Series(msgspec.Struct):
             of.extend([NOT_MEASURED] * (len(self.at_s) - len(of)))
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class ExpectationOutcome(msgspec.Struct, frozen=True):
     """The outcome of one expectation.
 
     Attributes:
@@ -69,7 +69,7 @@ class RunResult(msgspec.Struct, kw_only=True):
     messages: int
     summaries: dict[str, dict[str, float]]
     series: dict[str, Series]
-    outcomes: list[Outcome]
+    outcomes: list[ExpectationOutcome]
     format: int = FORMAT
     wall_s: float = 0.0
     cpu_s: float = 0.0

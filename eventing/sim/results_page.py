@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-from eventing.sim.results import Outcome, RunResult, number
+from eventing.sim.results import ExpectationOutcome, RunResult, number
 from eventing.sim.scenario import Expectation, Scenario, scenario_path, scenario_read
 
 HEAD = """# Results of simulations
@@ -61,7 +61,7 @@ def _table(scenario: Scenario, sizes: Sequence[Sequence[RunResult]]) -> list[str
     return lines
 
 
-def _cell(expectation: Expectation, outcomes: Sequence[Outcome]) -> str:
+def _cell(expectation: Expectation, outcomes: Sequence[ExpectationOutcome]) -> str:
     """The outcome of the worst seed: a failure, else the nearest to a bound, or the latest."""
     measured = [one for one in outcomes if one.value is not None]
     if not measured or len(measured) < len(outcomes):
@@ -72,7 +72,7 @@ def _cell(expectation: Expectation, outcomes: Sequence[Outcome]) -> str:
     return f"**{text}**" if failed else text
 
 
-def _merit(expectation: Expectation, outcome: Outcome) -> tuple[float, float]:
+def _merit(expectation: Expectation, outcome: ExpectationOutcome) -> tuple[float, float]:
     margin = expectation.margin(outcome.value or 0.0)
     return (-(outcome.at_s or 0.0), margin) if expectation.by_s is not None else (margin, 0.0)
 

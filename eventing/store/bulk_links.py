@@ -13,7 +13,7 @@ from typing import Any
 import redis.asyncio
 from redis.exceptions import ConnectionError, RedisError, TimeoutError
 
-from eventing.core.data_plane import Place
+from eventing.core.data_plane import ServerAddress
 from eventing.store.bulk_connection import BulkConnection, Command
 from eventing.store.plane import Plane, is_of_topology
 from eventing.store.routed_async import SILENT_S, RoutedAsyncRedis, known, look_again
@@ -34,7 +34,8 @@ class BulkLinks:
         self._client = client
         self._plane: Plane = client.plane
         self._repeats_lost = repeats_lost
-        self._links: dict[tuple[Place, bool], BulkConnection] = {}  # those for ASKING apart: a round may need both
+        # Those for ASKING apart: a round may need both.
+        self._links: dict[tuple[ServerAddress, bool], BulkConnection] = {}
         self._checks: dict[BulkConnection, asyncio.TimerHandle] = {}
 
     @property
@@ -106,10 +107,10 @@ class BulkLinks:
             return [*answers[1:end:2], *answers[end:]]
         return answers
 
-    def _check_later(self, place: Place, link: BulkConnection) -> None:
+    def _check_later(self, place: ServerAddress, link: BulkConnection) -> None:
         self._checks[link] = asyncio.get_running_loop().call_later(SILENT_S, self._leave_if_replaced, place, link)
 
-    def _leave_if_replaced(self, place: Place, link: BulkConnection) -> None:
+    def _leave_if_replaced(self, place: ServerAddress, link: BulkConnection) -> None:
         """Break the connection of a server that has not answered and is no primary any more."""
         self._plane.refresh(SILENT_S)
         self._check_later(place, link)

@@ -15,7 +15,7 @@ import redis
 from redis.client import Pipeline
 from redis.exceptions import RedisError
 
-from eventing.core.data_plane import Place
+from eventing.core.data_plane import ServerAddress
 from eventing.store.plane import Plane, is_of_topology, require_one_slot
 from eventing.store.spreading import RETRY_S, Batch, Spreading
 
@@ -41,9 +41,9 @@ class RoutedRedis(redis.Redis):
         self.plane = plane
         self._connect = connect
         self._retry_s = retry_s
-        self._nodes: dict[Place, redis.Redis] = {}
+        self._nodes: dict[ServerAddress, redis.Redis] = {}
 
-    def node(self, place: Place) -> redis.Redis:
+    def node(self, place: ServerAddress) -> redis.Redis:
         """Return the client of one server."""
         found = self._nodes.get(place)
         if found is None:

@@ -10,7 +10,7 @@ import redis.asyncio
 from redis.asyncio.client import Pipeline
 from redis.exceptions import ConnectionError, RedisError
 
-from eventing.core.data_plane import Place
+from eventing.core.data_plane import ServerAddress
 from eventing.store.plane import Plane, is_of_topology, require_one_slot
 from eventing.store.routed import AT_ALL, Queued
 from eventing.store.spreading import RETRY_S, Batch, Spreading
@@ -27,9 +27,9 @@ class RoutedAsyncRedis(redis.asyncio.Redis):
         self.plane = plane
         self._connect = connect
         self._retry_s = retry_s
-        self._nodes: dict[Place, redis.asyncio.Redis] = {}
+        self._nodes: dict[ServerAddress, redis.asyncio.Redis] = {}
 
-    def node(self, place: Place) -> redis.asyncio.Redis:
+    def node(self, place: ServerAddress) -> redis.asyncio.Redis:
         """Return the client of one server."""
         found = self._nodes.get(place)
         if found is None:
@@ -127,7 +127,7 @@ class RoutedAsyncRedis(redis.asyncio.Redis):
             await asyncio.sleep(pause_s)
             await look_again(self.plane, work.began)
 
-    async def _unless_replaced(self, place: Place, sending: Coroutine[Any, Any, list[Any]]) -> list[Any]:
+    async def _unless_replaced(self, place: ServerAddress, sending: Coroutine[Any, Any, list[Any]]) -> list[Any]:
         """Return a server's answers. Raises ConnectionError once it has not answered for a while and is no primary any more: it holds
         its connections, but may be stopped for long."""
         task = asyncio.ensure_future(sending)

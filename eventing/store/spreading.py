@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from redis.exceptions import AskError, MovedError, RedisError
 
-from eventing.core.data_plane import Place, key_of_command
+from eventing.core.data_plane import ServerAddress, key_of_command
 from eventing.store.plane import Plane, is_of_connection, is_of_topology
 
 RETRY_S = 8.0  # bound: seconds that a command is repeated during a failover; the last error is raised
@@ -30,7 +30,7 @@ PAUSE_S = (0.02, 0.5)  # between repetitions, doubling; the first one follows at
 class Batch(NamedTuple):
     """Commands for one server, by index. `asking`: each after ASKING, because its slot is being moved there."""
 
-    place: Place
+    place: ServerAddress
     indexes: list[int]
     asking: bool = False
 
@@ -59,14 +59,14 @@ class Spreading:
         self._until = self.began + retry_s
         self._pause_s = 0.0
         self._again: Sequence[int] = range(len(commands))
-        self._asked: dict[Place, list[int]] = {}
+        self._asked: dict[ServerAddress, list[int]] = {}
         plane.refresh()
 
     def batches(self) -> list[Batch]:
         """Begin a round: return what is to be sent now, in any order. Raises redis.RedisError where no topology is known."""
         self.began = monotonic()
         self._plane.topology()
-        homes: dict[Place, list[int]] = {}
+        homes: dict[ServerAddress, list[int]] = {}
         left, self._again = self._again, (again := [])
         for at in left:
             try:
@@ -95,7 +95,7 @@ class Spreading:
             if not isinstance(answer, RedisError):
                 continue
             if isinstance(answer, AskError) and not isinstance(answer, MovedError):
-                self._asked.setdefault(Place(answer.host or batch.place.host, answer.port), []).append(at)
+                self._asked.setdefault(ServerAddress(answer.host or batch.place.host, answer.port), []).append(at)
             elif is_of_topology(answer):
                 self._again = [*self._again, at]
 

@@ -15,7 +15,7 @@ from eventing.core.data_plane import (
     CLUSTER,
     SENTINEL,
     DataPlaneAddress,
-    Place,
+    ServerAddress,
     Topology,
     cluster_topology,
     divided,
@@ -24,7 +24,7 @@ from eventing.core.data_plane import (
 LOOK_S = 1.0  # bound: seconds that a server may take to state the topology; the next one is asked
 
 
-def look_up(address: DataPlaneAddress, known: Iterable[Place] = ()) -> Topology:
+def look_up(address: DataPlaneAddress, known: Iterable[ServerAddress] = ()) -> Topology:
     """Return the present topology of a data plane of several servers.
 
     Args:
@@ -39,7 +39,7 @@ def look_up(address: DataPlaneAddress, known: Iterable[Place] = ()) -> Topology:
     return divided(address.places)
 
 
-def _of_cluster(address: DataPlaneAddress, known: Iterable[Place]) -> Topology:
+def _of_cluster(address: DataPlaneAddress, known: Iterable[ServerAddress]) -> Topology:
     """Ask one node after the other, in random order, until one says that the cluster is whole: a node that was cut off
     keeps the topology of its past."""
     places = list({*known, *address.places})
@@ -74,7 +74,7 @@ class _View(NamedTuple):
     """
 
     epoch: int
-    place: Place
+    place: ServerAddress
     down: bool
 
 
@@ -99,7 +99,7 @@ def _of_sentinels(address: DataPlaneAddress) -> Topology:
     return divided([_newest(name, _said(answers, name)) for name in address.masters])
 
 
-def _views(address: DataPlaneAddress, place: Place) -> dict[str, _View]:
+def _views(address: DataPlaneAddress, place: ServerAddress) -> dict[str, _View]:
     """Ask one Sentinel about all names; what it does not answer is left out.
 
     Raises AuthenticationError or NoPermissionError where it refuses to answer.
@@ -122,7 +122,7 @@ def _view(state: dict[str, Any], address: tuple[Any, int]) -> _View:
     host = address[0].decode() if isinstance(address[0], bytes) else str(address[0])
     is_down = not state["is_master"] or state["is_sdown"] or state["is_odown"]
     is_of_address = (state["ip"], state["port"]) == (host, address[1])
-    return _View(int(state["config-epoch"]), Place(host, int(address[1])), is_down and is_of_address)
+    return _View(int(state["config-epoch"]), ServerAddress(host, int(address[1])), is_down and is_of_address)
 
 
 def _said(answers: Iterable[dict[str, _View]], name: str) -> list[_View]:
@@ -133,7 +133,7 @@ def _agree(views: list[_View], sentinels: int) -> bool:
     return any(2 * views.count(view) > sentinels and not view.down for view in views)
 
 
-def _newest(name: str, views: list[_View]) -> Place:
+def _newest(name: str, views: list[_View]) -> ServerAddress:
     """Return the primary of the last failover. Raises redis.RedisError where none of those who know of it finds it up."""
     last = max((view.epoch for view in views), default=0)
     for view in views:

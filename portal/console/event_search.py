@@ -71,7 +71,7 @@ class EventFilter:
         return all(part.casefold() in value.casefold() for part, value in pairs if part)
 
 
-class Found(NamedTuple):
+class EventSearchResult(NamedTuple):
     """What one request found, the newest first.
 
     Attributes:
@@ -90,7 +90,7 @@ class Found(NamedTuple):
     entries: list[LogEntry]
 
 
-def search(rp: str, wanted: EventFilter, before: int | None) -> Found:
+def search(rp: str, wanted: EventFilter, before: int | None) -> EventSearchResult:
     """Read a part of the log backwards, before the offset `before`; None for its end. Raises redis.RedisError."""
     if before is None and wanted.until_ms is not None:
         before = _first_from(rp, wanted.until_ms)
@@ -101,7 +101,7 @@ def search(rp: str, wanted: EventFilter, before: int | None) -> Found:
         try:
             some = range_before(rp, place, min(ENTRIES_MAX, SCAN_EVENTS - scanned))
         except NoLog:
-            return Found("", 1, 1, 0, None, None, True, [])
+            return EventSearchResult("", 1, 1, 0, None, None, True, [])
         epoch, first, next_ = some.epoch, some.first, some.next
         for entry in reversed(some.entries):
             scanned, size, place, back_to_ms = scanned + 1, size + len(entry.body), entry.offset, entry.stored_ms
@@ -115,7 +115,7 @@ def search(rp: str, wanted: EventFilter, before: int | None) -> Found:
         done = done or not some.entries or place is None or place <= first
         if done:
             break
-    return Found(epoch, first, next_, scanned, place if scanned else None, back_to_ms, done, found)
+    return EventSearchResult(epoch, first, next_, scanned, place if scanned else None, back_to_ms, done, found)
 
 
 async def export(rp: str, wanted: EventFilter) -> AsyncIterator[bytes]:
@@ -169,7 +169,7 @@ def _incomplete(rp: str, next_: LogEntry) -> bytes:
     return json.dumps(about).encode() + b"\n"
 
 
-def document(found: Found) -> dict[str, Any]:
+def document(found: EventSearchResult) -> dict[str, Any]:
     """Return what the page is told."""
     return {
         "epoch": found.epoch,

@@ -22,7 +22,7 @@ _HEADINGS = re.compile(r"^##+ (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DocumentHit:
     """A document with all words; `excerpt` is the first line with one of them."""
 
     source: Source
@@ -53,14 +53,14 @@ class Text:
         )
 
 
-def search(query: str) -> list[Found]:
+def search(query: str) -> list[DocumentHit]:
     """Find documents, the best first."""
     words = query[:QUERY_CHARS_MAX].lower().split()[:WORDS_MAX]
     if not words:
         return []
     weighed = [(text.weight(words), text) for text in _texts()]
     ranked = sorted((pair for pair in weighed if pair[0]), key=lambda pair: (-pair[0], pair[1].title))
-    return [Found(text.source, text.title, _excerpt(text.text, words)) for _, text in ranked[:FOUND_MAX]]
+    return [DocumentHit(text.source, text.title, _excerpt(text.text, words)) for _, text in ranked[:FOUND_MAX]]
 
 
 def _excerpt(text: str, words: list[str]) -> str:

@@ -77,7 +77,7 @@ class Source:
         return KINDS.get(PurePosixPath(self.name).suffix, _TEXT)
 
 
-class Sources:
+class DocumentSources:
     """All files by address and by path in the source tree.
 
     Args:
@@ -114,6 +114,6 @@ def address_of(name: str) -> str:
 
 
 @per_process
-def sources() -> Sources:
+def sources() -> DocumentSources:
     """The files of this release."""
-    return Sources(Path(settings.DOCUMENTS))
+    return DocumentSources(Path(settings.DOCUMENTS))

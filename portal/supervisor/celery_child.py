@@ -35,7 +35,7 @@ from eventing.telemetry.process import measure_in_background
 from portal.celery import app
 from portal.logs.log_lines import catch_the_rest
 from portal.queues import waiting
-from portal.supervisor.liveness import Progress, WorkWatch, prove_in_background
+from portal.supervisor.liveness import WorkProgress, WorkWatch, prove_in_background
 from portal.supervisor.newer_schema import refuse_newer_schema
 from portal.supervisor.parent_watchdog import report_ready, set_death_signal
 from portal.supervisor.presence import Presence, present_while_attached
@@ -161,7 +161,7 @@ def _start_periodic_work(**_: Any) -> None:
         stopping=wakeups.stopping,
         looked=schedule.sign,
     )
-    schedules = WorkWatch(lambda: Progress(looks(), False), lambda: 1, busy_s=0.0)
+    schedules = WorkWatch(lambda: WorkProgress(looks(), False), lambda: 1, busy_s=0.0)
     prove_in_background(_watch(FORWARD_QUEUE).goes_on, schedules.goes_on)
 
 
@@ -172,9 +172,9 @@ def _prove_work(**_: Any) -> None:
 def _watch(queue: str) -> WorkWatch:
     """Watch what this worker does with a queue."""
 
-    def progress() -> Progress:
+    def progress() -> WorkProgress:
         begun, under_way = sum(state.total_count.values()), len(state.active_requests)
-        return Progress((begun, under_way), under_way > 0)
+        return WorkProgress((begun, under_way), under_way > 0)
 
     return WorkWatch(progress, lambda: waiting(queue), busy_s=TASK_S_HARD)
 

@@ -21,7 +21,7 @@ PROVED_EVERY_S = 5.0
 logger = logging.getLogger(__name__)
 
 
-class Progress(NamedTuple):
+class WorkProgress(NamedTuple):
     """What a process has done.
 
     Attributes:
@@ -45,7 +45,7 @@ class WorkWatch:
 
     def __init__(
         self,
-        progress: Callable[[], Progress],
+        progress: Callable[[], WorkProgress],
         waiting: Callable[[], int],
         *,
         busy_s: float,

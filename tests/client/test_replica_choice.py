@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from herald.errors import Closed, Problem
-from herald.repeats import WINDOW, Repeats
+from herald.repeats import WINDOW, RepeatDetector
 from herald.replica_locations import REDIRECTS_MAX, ReplicaLocations
 from herald.rollover import (
     HOLD_S,
@@ -335,7 +335,7 @@ def event(id: str) -> dict[str, str]:
 
 
 def test_an_event_that_comes_again_in_another_domain_s_feed_is_recognised() -> None:
-    repeats = Repeats()
+    repeats = RepeatDetector()
     repeats.stand(cursor(f=4, g=9))
     assert not repeats.repeated(cursor(f=5, g=9), event("x"))
     assert not repeats.repeated(cursor(f=5, g=10), event("y"))
@@ -344,21 +344,21 @@ def test_an_event_that_comes_again_in_another_domain_s_feed_is_recognised() -> N
 
 
 def test_an_event_that_comes_again_in_the_same_feed_is_given_again() -> None:
-    repeats = Repeats()
+    repeats = RepeatDetector()
     repeats.stand(cursor(f=4))
     assert not repeats.repeated(cursor(f=5), event("x"))
     assert not repeats.repeated(cursor(f=6), event("x"))
 
 
 def test_the_same_id_of_another_source_is_another_event() -> None:
-    repeats = Repeats()
+    repeats = RepeatDetector()
     repeats.stand(cursor(f=4, g=9))
     assert not repeats.repeated(cursor(f=5, g=9), event("x"))
     assert not repeats.repeated(cursor(f=5, g=10), {"id": "x", "source": "/other"})
 
 
 def test_where_the_feed_cannot_be_told_nothing_is_dropped() -> None:
-    repeats = Repeats()
+    repeats = RepeatDetector()
     assert not repeats.repeated(cursor(f=5, g=9), event("x"))
     assert not repeats.repeated(cursor(f=5, g=10), event("x"))
 
@@ -366,7 +366,7 @@ def test_where_the_feed_cannot_be_told_nothing_is_dropped() -> None:
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 3 * WINDOW))
 def test_what_is_remembered_is_bounded(count: int) -> None:
-    repeats = Repeats()
+    repeats = RepeatDetector()
     for number in range(count):
         repeats.repeated(cursor(f=number), event(str(number)))
     assert len(repeats._feeds) == min(count, WINDOW)

@@ -10,7 +10,7 @@ from eventing.core.brokers import broker_address
 from eventing.core.config import Config
 from eventing.core.data_plane import (
     SLOTS,
-    Place,
+    ServerAddress,
     UnownedSlot,
     cluster_topology,
     data_plane_address,
@@ -44,8 +44,10 @@ def test_an_address_names_its_servers(url: str, kind: str, places: Any, masters:
 
 def test_the_url_of_a_server_has_the_credentials_and_the_database() -> None:
     shards = data_plane_address("rediss+shards://us%2Fer:p%40ss@a,b/4")
-    assert shards.url_of(Place("b", 6379)) == "rediss://us%2Fer:p%40ss@b:6379/4"
-    assert data_plane_address("redis+cluster://:secret@h").url_of(Place("::1", 1)) == "redis://:secret@[::1]:1/0"
+    assert shards.url_of(ServerAddress("b", 6379)) == "rediss://us%2Fer:p%40ss@b:6379/4"
+    assert (
+        data_plane_address("redis+cluster://:secret@h").url_of(ServerAddress("::1", 1)) == "redis://:secret@[::1]:1/0"
+    )
     assert "p%40ss" not in repr(shards.places)
 
 
@@ -90,7 +92,7 @@ def test_slots_are_those_of_the_specification() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_slots_are_divided_evenly_in_the_order_of_the_servers(count: int) -> None:
-    places = [Place(f"h{number}", 1) for number in reversed(range(count))]
+    places = [ServerAddress(f"h{number}", 1) for number in reversed(range(count))]
     topology = divided(places)
     assert topology.covers_all
     homes = [topology.home_of_slot(slot).place for slot in range(SLOTS)]
@@ -104,22 +106,22 @@ def test_the_answer_of_a_cluster_gives_homes_and_replicas() -> None:
         [9000, SLOTS - 1, [b"b", 2, b"id2", []], [b"c", 3, b"id3", []]],
         [0, 8999, [b"", 1, b"id1", []]],
     ]
-    topology = cluster_topology(answer, Place("asked", 9))
+    topology = cluster_topology(answer, ServerAddress("asked", 9))
     assert topology.home_of_slot(0).place == ("asked", 1)
     assert topology.home_of_slot(9000) == (("b", 2), 1)
     assert topology.covers_all
-    assert topology == cluster_topology(list(reversed(answer)), Place("asked", 9))
-    assert topology != cluster_topology(answer, Place("other", 9))
+    assert topology == cluster_topology(list(reversed(answer)), ServerAddress("asked", 9))
+    assert topology != cluster_topology(answer, ServerAddress("other", 9))
 
 
 @pytest.mark.parametrize("answer", [[[0, SLOTS, [b"a", 1]]], [[0]], [7], [[0, 1, None]], [[5, 4, [b"a", 1]]]])
 def test_another_answer_is_refused(answer: Any) -> None:
     with pytest.raises(ValueError, match=r"."):
-        cluster_topology(answer, Place("asked", 9))
+        cluster_topology(answer, ServerAddress("asked", 9))
 
 
 def test_a_slot_without_a_primary_is_known_as_such() -> None:
-    topology = cluster_topology([[1, SLOTS - 1, [b"a", 1]]], Place("a", 1))
+    topology = cluster_topology([[1, SLOTS - 1, [b"a", 1]]], ServerAddress("a", 1))
     assert not topology.covers_all
     with pytest.raises(UnownedSlot):
         topology.home_of_slot(0)
@@ -147,13 +149,13 @@ def test_the_keys_of_a_command_are_found(command: tuple[Any, ...], key: Any, key
 def test_sentinels_are_asked_with_credentials_of_their_own() -> None:
     own = "sentinel_user=her%26ald&sentinel_password=a+b%2Fc&sentinel_tls=1"
     found = data_plane_address(f"rediss+sentinel://u:p@a,b/one?{own}&db=3")
-    assert found.sentinel_url_of(Place("::1", 26379)) == "rediss://her%26ald:a%2Bb%2Fc@[::1]:26379"
-    assert found.url_of(Place("a", 6379)) == "rediss://u:p@a:6379/3"
+    assert found.sentinel_url_of(ServerAddress("::1", 26379)) == "rediss://her%26ald:a%2Bb%2Fc@[::1]:26379"
+    assert found.url_of(ServerAddress("a", 6379)) == "rediss://u:p@a:6379/3"
     assert "a+b" not in repr(found)
     plain = data_plane_address("rediss+sentinel://u:p@a/one")
-    assert plain.sentinel_url_of(Place("a", 26379)) == "redis://a:26379"
+    assert plain.sentinel_url_of(ServerAddress("a", 26379)) == "redis://a:26379"
     only_password = data_plane_address("sentinel://a/one?sentinel_password=x")
-    assert only_password.sentinel_url_of(Place("a", 1)) == "redis://:x@a:1"
+    assert only_password.sentinel_url_of(ServerAddress("a", 1)) == "redis://:x@a:1"
     broker = broker_address("HERALD_REDIS_URL", f"rediss+sentinel://u:p;x@a,b/one?{own}&db=3")
     assert broker.url == "sentinel://u:p%3Bx@a:26379/3;sentinel://u:p%3Bx@b:26379/3"
     assert (broker.tls, broker.access) == (True, ("her&ald", "a+b/c", True))

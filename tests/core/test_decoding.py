@@ -150,7 +150,7 @@ MESSAGES: dict[str, tuple[Callable[[bytes], object], type[Exception]]] = {
     "an answer": (wire.answer, wire.BadMessage),
     "a join": (lambda data: replica_messages.decoded(data, replica_messages.JoinRequest), wire.BadMessage),
     "a message about subscriptions": (
-        lambda data: subscription_messages.decoded(data, subscription_messages.Message),
+        lambda data: subscription_messages.decoded(data, subscription_messages.SharingMessage),
         wire.BadMessage,
     ),
     "a seal": (lambda data: seals.seal_read(Signed(data, "k", b"")), seals.BadSeal),

@@ -17,7 +17,7 @@ import pytest
 from demo.harness.servers import READY_WITHIN_S, ROOT, STOPPED_WITHIN_S, free_port, wait_for
 from deploy import wheels as wheels_module
 from deploy.wheels import MOVED, SERVER_PACKAGES
-from portal.documentation.sources import Sources
+from portal.documentation.sources import DocumentSources
 from portal.supervisor.parent_watchdog import death_signal
 from tests.deploy.conftest import clean_environment
 
@@ -104,7 +104,7 @@ def test_every_file_that_the_server_reads_is_in_the_wheel(wheels: list[Path]) ->
 
 
 def test_every_document_that_the_domain_shows_is_in_the_wheel(wheels: list[Path]) -> None:
-    shown = {f"{wheels_module.DOCUMENTS}/{name}" for name in Sources(ROOT).by_name}
+    shown = {f"{wheels_module.DOCUMENTS}/{name}" for name in DocumentSources(ROOT).by_name}
     assert not shown - set(zipfile.ZipFile(wheels[1]).namelist())
 
 

@@ -17,7 +17,7 @@ from eventing.log import control
 from eventing.operations.alarms import sources, watcher
 from eventing.operations.alarms.evaluation import ABOUTS_MAX, Finding
 from eventing.operations.alarms.measurements import Measurements
-from eventing.operations.alarms.sources import Last, Sources
+from eventing.operations.alarms.sources import Last, SourceMeasurements
 from eventing.rps.selectors.watches import rules_in_force
 from eventing.rps.services.rendezvous_points import rendezvous_point_create
 from eventing.subscriptions.push.models import PushEndpoint
@@ -54,7 +54,7 @@ def test_a_log_is_read_once_for_all_its_sources_and_then_only_what_is_new(monkey
     rp, reads = new_rp(), []
     read = control.read
     monkeypatch.setattr(control, "read", lambda *given: reads.append(given[1]) or read(*given))
-    measurements = Sources()
+    measurements = SourceMeasurements()
     assert measurements.measure(asked(rp)) == {(rp, "/a"): Last(None, True), (rp, "/b"): Last(None, True)}
     stored(rp, "/a", "/other", "/a", "/b", "/other")
     found = measurements.measure(asked(rp))
@@ -72,7 +72,7 @@ def test_of_events_that_were_before_the_first_look_nobody_knows(monkeypatch: pyt
     monkeypatch.setattr(sources, "EVENTS_MAX", 2)
     rp = new_rp()
     stored(rp, "/a", "/b", "/b")
-    found = Sources().measure(asked(rp))
+    found = SourceMeasurements().measure(asked(rp))
     assert found[rp, "/b"].sure
     assert found[rp, "/a"].at is not None
     assert not found[rp, "/a"].sure
@@ -82,7 +82,7 @@ def test_who_publishes_much_keeps_no_other_rp_from_being_watched(monkeypatch: py
     """A turn's bytes are bounded; whoever was not read waits unsure, and is read first in the next turn."""
     monkeypatch.setattr(sources, "TURN_BYTES_MAX", 2000)
     loud, quiet = new_rp(), new_rp()
-    measurements = Sources()
+    measurements = SourceMeasurements()
     measurements.measure(asked(loud, quiet))
     for _ in range(3):
         stored(loud, "/a", data="x" * 3000)

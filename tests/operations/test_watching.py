@@ -24,7 +24,7 @@ from eventing.operations.alarms.evaluation import (
     Machine,
     Observed,
     RulesInForce,
-    Tick,
+    TimePassed,
 )
 from eventing.operations.alarms.findings import EndpointMeasurement, LagMeasurement, LeaseMeasurement
 from eventing.operations.rules.alarms import Changed, Cleared, Raised, Stated
@@ -87,7 +87,7 @@ def test_what_nobody_has_seen_neither_raises_nor_clears() -> None:
     assert kinds(machine.handle(Observed("b", (broken(),)), 10)) == ["Raised"]
     machine.handle(Observed("b", (kept(),)), 11)
     late = 11 + STALE_S + 1
-    assert machine.handle(Tick(), late) == []
+    assert machine.handle(TimePassed(), late) == []
     assert machine.handle(Observed("a", (broken(),)), late) == [], "pending begins anew"
     assert machine.handle(Observed("b", (kept(),)), late) == [], "and so does health"
     assert kinds(machine.handle(Observed("b", (kept(),)), late + 10)) == ["Cleared"]
@@ -121,7 +121,7 @@ def test_a_flood_of_alarms_is_told_at_a_bounded_rate_and_the_longest_waiting_fir
     machine, told = Machine(rules, [], 0), []
     abouts = [str(number) for number in range(10)]
     for now in range(60):
-        told += [(now, one) for one in machine.handle(Tick(), now)]
+        told += [(now, one) for one in machine.handle(TimePassed(), now)]
         for one in rules[1:]:
             seen = tuple(broken(about, f"{now} behind") for about in abouts)
             told += [(now, output) for output in machine.handle(Observed(one.id, seen), now)]
@@ -142,7 +142,7 @@ def test_who_takes_over_goes_on_from_the_open_alarms() -> None:
         Stated("gone", "", "", "lag", "critical", "x", (), "", 1.0),
     ]
     machine = Machine([rule(for_s=5)], open_, 100)
-    assert machine.handle(Tick(), 100) == [Cleared("gone", "", NO_RULE)]
+    assert machine.handle(TimePassed(), 100) == [Cleared("gone", "", NO_RULE)]
     assert machine.handle(Observed("r", (broken("a", "It is."),)), 101) == [], "it is raised already"
     machine.handle(Observed("r", ()), 102)
     assert kinds(machine.handle(Observed("r", ()), 107)) == ["Cleared"]
@@ -204,7 +204,7 @@ def test_whatever_comes_alarms_alternate_and_can_always_end(history: list[Any], 
         elif what == "rules":
             told = machine.handle(RulesInForce(tuple(rule(name, for_s) for name in sorted(which))), now)
         else:
-            told = machine.handle(Tick(), now)
+            told = machine.handle(TimePassed(), now)
         for one in told:
             match one:
                 case Raised(alarm):

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from eventing.core.events import vectors
 from eventing.overlay import takeover
-from eventing.overlay.takeover import TERM_MAX, DeliveryLine, Standing, TakeoverRules
+from eventing.overlay.takeover import TERM_MAX, DeliveryLine, HolderStanding, TakeoverRules
 
 LEASE_MS = 9000
 RULES = TakeoverRules(("a", "b", "c"), LEASE_MS)
@@ -20,7 +20,7 @@ def test_who_creates_it_delivers_and_renews_every_third_of_the_lease() -> None:
     standing = takeover.first(RULES, "a", 1000)
     assert takeover.delivers(standing, "a", 1000)
     assert takeover.tick(RULES, "a", standing, 3999) == standing
-    assert takeover.tick(RULES, "a", standing, 4000) == Standing(1, "a", 2, 4000 + LEASE_MS)
+    assert takeover.tick(RULES, "a", standing, 4000) == HolderStanding(1, "a", 2, 4000 + LEASE_MS)
 
 
 def test_the_next_in_order_takes_over_only_after_the_lease_has_lapsed_and_in_its_turn() -> None:
@@ -46,12 +46,12 @@ def test_a_holder_that_comes_back_stands_down_for_the_higher_term() -> None:
 
 
 def test_who_is_to_ask_the_others_first_is_who_would_take_over() -> None:
-    known, turn = Standing(1, "a", 1, LEASE_MS), LEASE_MS + LEASE_MS // 4
+    known, turn = HolderStanding(1, "a", 1, LEASE_MS), LEASE_MS + LEASE_MS // 4
     assert not takeover.takes_over(RULES, "b", known, turn - 1)
     assert takeover.takes_over(RULES, "b", known, turn)
     assert not takeover.takes_over(RULES, "a", known, 4000), "a renews what is its own"
     assert takeover.takes_over(RULES, "a", known, 2 * LEASE_MS), "its own lapsed while it stood still"
-    assert not takeover.takes_over(RULES, "b", Standing(TERM_MAX, "a", 1, 0), turn)
+    assert not takeover.takes_over(RULES, "b", HolderStanding(TERM_MAX, "a", 1, 0), turn)
 
 
 def test_a_repeated_or_older_line_prolongs_nothing() -> None:
@@ -76,7 +76,7 @@ def test_a_line_of_somebody_who_is_no_holder_or_of_no_term_changes_nothing() -> 
 
 
 def test_two_that_took_over_at_once_agree_on_the_earlier_in_the_order() -> None:
-    b, c = Standing(2, "b", 1, 9000), Standing(2, "c", 7, 9000)
+    b, c = HolderStanding(2, "b", 1, 9000), HolderStanding(2, "c", 7, 9000)
     assert takeover.on_line(RULES, "c", c, DeliveryLine(2, "b", 1, 9000), 10).deliverer == "b"
     assert takeover.on_line(RULES, "b", b, DeliveryLine(2, "c", 7, 9000), 10) == b
 
@@ -89,9 +89,9 @@ def test_a_holder_that_lost_its_memory_learns_its_old_term_and_does_not_deliver_
 
 
 def test_a_clock_that_is_set_back_stops_no_renewal_and_no_takeover() -> None:
-    mine = takeover.tick(RULES, "a", Standing(1, "a", 1, 10**9), 0)
+    mine = takeover.tick(RULES, "a", HolderStanding(1, "a", 1, 10**9), 0)
     assert mine.until_ms == LEASE_MS
-    other = takeover.tick(RULES, "b", Standing(1, "a", 1, 10**9), 0)
+    other = takeover.tick(RULES, "b", HolderStanding(1, "a", 1, 10**9), 0)
     assert takeover.tick(RULES, "b", other, LEASE_MS * 2).deliverer == "b"
 
 
@@ -106,7 +106,7 @@ class Holder:
         self.name, self.rules, self.skew_ms = name, rules, skew_ms
         self.alive = True
         self.acked: dict[str, int] = {}
-        self.standing = Standing(0, "", 0, 0)
+        self.standing = HolderStanding(0, "", 0, 0)
 
     def question(self, now: int) -> tuple[DeliveryLine, dict[str, int]] | None:
         """What it asks the others before it takes over."""
@@ -199,7 +199,7 @@ class Succession(RuleBasedStateMachine):
         holder = self.holders[at % len(self.holders)]
         holder.alive = False
         if not memory:
-            holder.standing, holder.acked = Standing(0, "", 0, 0), {}
+            holder.standing, holder.acked = HolderStanding(0, "", 0, 0), {}
             self.seen.pop(holder.name, None)
 
     @rule(at=st.integers(0, 3))

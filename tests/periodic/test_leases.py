@@ -13,7 +13,7 @@ from django.db import DatabaseError, connection, transaction
 from demo.harness.servers import wait_for
 from eventing.periodic import services
 from eventing.periodic.models import PeriodicTask
-from eventing.periodic.rules import LEASE_S, STOP_BELOW_S, Standing
+from eventing.periodic.rules import LEASE_S, STOP_BELOW_S, TaskStanding
 from eventing.periodic.services import (
     DatabaseClock,
     Run,
@@ -28,7 +28,7 @@ from eventing.periodic.services import (
     tasks_take,
 )
 from workers import fencing
-from workers.fencing import LeaseKeeper
+from workers.fencing import TaskLeaseKeeper
 
 NAME = "tests.task"
 BUSY_S = 30.0  # by which a busy machine may be late
@@ -41,11 +41,11 @@ def registered(transactional_db: None) -> None:
     tasks_register(PERIODS_S)  # another host
 
 
-def seen() -> list[Standing]:
+def seen() -> list[TaskStanding]:
     return tasks_standing(PERIODS_S)
 
 
-def take(found: list[Standing] | None = None, holder: str = "a 1") -> list[Run]:
+def take(found: list[TaskStanding] | None = None, holder: str = "a 1") -> list[Run]:
     return tasks_take(seen() if found is None else found, PERIODS_S, holder)
 
 
@@ -153,7 +153,7 @@ def test_a_run_that_takes_long_keeps_its_task_and_leaves_it_free() -> None:
     (run,) = take()
     move(lease_until=1.0)
     stopped = threading.Event()
-    with LeaseKeeper(run, until=time.monotonic() + 1.0, release=False, stop=stopped.set):
+    with TaskLeaseKeeper(run, until=time.monotonic() + 1.0, release=False, stop=stopped.set):
         wait_for(lambda: run_left_s(run) > 2, about="the lease is renewed")
     assert run_left_s(run) == 0.0
     assert not stopped.is_set()
@@ -169,7 +169,7 @@ def test_a_run_that_cannot_renew_is_stopped(monkeypatch: pytest.MonkeyPatch, err
     (run,) = take()
     until = time.monotonic() + STOP_BELOW_S + 1.0
     stopped_at: list[float] = []
-    with LeaseKeeper(run, until=until, release=False, stop=lambda: stopped_at.append(time.monotonic())):
+    with TaskLeaseKeeper(run, until=until, release=False, stop=lambda: stopped_at.append(time.monotonic())):
         wait_for(lambda: stopped_at, about="the run is stopped")
     assert stopped_at[0] < until + BUSY_S
 

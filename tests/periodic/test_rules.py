@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventing.periodic.rules import EARLY_S, LEASE_S, LOOK_S, Standing, is_due, is_ended_by_word, lease_s, next_due_in_s
+from eventing.periodic.rules import (
+    EARLY_S,
+    LEASE_S,
+    LOOK_S,
+    TaskStanding,
+    is_due,
+    is_ended_by_word,
+    lease_s,
+    next_due_in_s,
+)
 from workers.schedule import LEASED_S
 
 PERIODS = st.sampled_from(sorted({period_s for period_s in LEASED_S.values() if not is_ended_by_word(period_s)}))
@@ -27,7 +36,7 @@ PERIODS = st.sampled_from(sorted({period_s for period_s in LEASED_S.values() if 
     ],
 )
 def test_a_task_is_due_at_its_time_unless_it_runs(due_in_s: float, left_s: float, due: bool) -> None:
-    assert is_due(Standing("t", 1, due_in_s, left_s), 5.0) is due
+    assert is_due(TaskStanding("t", 1, due_in_s, left_s), 5.0) is due
 
 
 @given(PERIODS, st.floats(-1e9, EARLY_S))
@@ -41,7 +50,7 @@ def test_looks_that_are_late_keep_the_period(period_s: float, late_s: list[float
     due_at, runs, until = 0.0, 0, 0.0
     for number, late in enumerate(late_s):
         now = number * LOOK_S + late
-        if is_due(Standing("t", runs, due_at - now, until - now), period_s):
+        if is_due(TaskStanding("t", runs, due_at - now, until - now), period_s):
             until = now + lease_s(period_s)
             due_at = now + next_due_in_s(due_at - now, period_s)
             runs += 1

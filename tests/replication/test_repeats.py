@@ -14,7 +14,7 @@ from eventing.peering.wire.client import PeerError
 from eventing.replication import operating
 from eventing.replication.forwarding import repeats as forwarding
 from eventing.replication.rules import repeats
-from eventing.replication.rules.repeats import RATES, Repeat, Repeats, SentRun
+from eventing.replication.rules.repeats import RATES, Repeat, RepeatBudgets, SentRun
 from eventing.store import peer_state
 from tests.peering.other_domain import OtherDomain
 from tests.planes import principal
@@ -152,7 +152,7 @@ def test_an_acquaintance_may_lose_less_than_a_peer(shared_stores: None) -> None:
 
 
 def test_a_budget_recovers_and_a_copy_is_free_again_the_next_day() -> None:
-    kept, run = Repeats(), SentRun("f", 1, 10, 1000)
+    kept, run = RepeatBudgets(), SentRun("f", 1, 10, 1000)
     assert kept.sent("b", "r", [run]) == {}
     assert kept.sent("b", "r", [run]) == {Repeat.UNTAKEN: 1000}
     kept.acknowledged("b", "r", {"f": 50, "g": 7})
@@ -171,7 +171,7 @@ def test_a_budget_recovers_and_a_copy_is_free_again_the_next_day() -> None:
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeats, "PAIRS_MAX", 3)
-    kept, run = Repeats(), SentRun("f", 1, 10, 1000)
+    kept, run = RepeatBudgets(), SentRun("f", 1, 10, 1000)
     for number in range(4):
         kept.sent("b", f"r{number}", [run])
     assert [bool(kept.sent("b", f"r{number}", [run])) for number in (3, 2, 1, 0)] == [True, True, True, False]
@@ -180,7 +180,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 10)), max_size=40))
 def test_nothing_is_a_repeat_that_was_not_sent_before(runs: list[tuple[int, int]]) -> None:
-    kept = Repeats()
+    kept = RepeatBudgets()
     sent: set[int] = set()
     highest = 0
     for first, count in runs:

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from demo.harness.network import Member, Network
+from demo.harness.network import Network, NetworkDomain
 from demo.harness.servers import ROOT, Domain
 
 pytestmark = [pytest.mark.long, pytest.mark.processes]
@@ -101,7 +101,7 @@ def test_the_older_one_starts_on_a_data_folder_of_this_one_or_names_what_it_does
 
 def test_two_domains_of_different_age_exchange_events(older: Path, tmp_path: Path) -> None:
     network = Network(tmp_path, "ab")
-    network.members["a"] = Member(tmp_path, "a", root=older)
+    network.members["a"] = NetworkDomain(tmp_path, "a", root=older)
     with network:
         network.peer("a", "b")
         at_a, at_b = network.replicated_rp("a", "b"), network.replicated_rp("b", "a")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.harness.network import Member, Network
+from demo.harness.network import Network, NetworkDomain
 from demo.harness.servers import wait_for
 from tests.gateway.server import Prepared
 from tests.store.rabbitmq_process import RabbitMQ
@@ -32,7 +32,7 @@ def two(rabbitmq: RabbitMQ, tmp_path: Path, prepared: Prepared) -> Iterator[Netw
     network = Network(tmp_path, "ab", seed=prepared.migrated, records=0)
     for name in "ab":
         address = rabbitmq.add_host(name)
-        network.members[name] = Member(tmp_path, name, seed=prepared.migrated, records=0, broker_url=address)
+        network.members[name] = NetworkDomain(tmp_path, name, seed=prepared.migrated, records=0, broker_url=address)
     with network:
         network.peer("a", "b")
         yield network

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.harness.network import Member, Network
+from demo.harness.network import Network, NetworkDomain
 from demo.harness.servers import wait_for
 from tests.gateway.server import Prepared
 from tests.store.failover import Servers
@@ -31,7 +31,7 @@ def stores(new_redis: Callable[..., RedisProcess], tmp_path: Path) -> dict[str, 
 def two(stores: dict[str, Servers], tmp_path: Path, prepared: Prepared) -> Iterator[Network]:
     network = Network(tmp_path, "ab", seed=prepared.migrated, records=0)
     for name, servers in stores.items():
-        network.members[name] = Member(tmp_path, name, seed=prepared.migrated, records=0, redis_url=servers.url)
+        network.members[name] = NetworkDomain(tmp_path, name, seed=prepared.migrated, records=0, redis_url=servers.url)
     with network:
         network.peer("a", "b")
         yield network

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import redis
 
-from demo.harness.network import Member, Network
+from demo.harness.network import Network, NetworkDomain
 from demo.harness.reader import Reader
 from demo.harness.servers import wait_for
 from eventing.core.config import Config
@@ -100,7 +100,7 @@ def federation(tmp_path_factory: pytest.TempPathFactory, prepared: Prepared) -> 
     folder = tmp_path_factory.mktemp("twelve")
     made = Network(folder, TWELVE, seed=prepared.migrated, **SMALL)
     made.names.append(NAT)
-    made.members[NAT] = Member(folder, NAT, seed=prepared.migrated, overlay_callable=0, **SMALL)
+    made.members[NAT] = NetworkDomain(folder, NAT, seed=prepared.migrated, overlay_callable=0, **SMALL)
     began = time.monotonic()
     with made as network:
         print(f"\n{len(made.names)} domains start in {time.monotonic() - began:.0f} s")
@@ -130,7 +130,7 @@ def component(links: Mapping[str, set[str]], start: str) -> set[str]:
     return reached
 
 
-def _traffic(member: Member) -> list[dict[bytes, bytes]]:
+def _traffic(member: NetworkDomain) -> list[dict[bytes, bytes]]:
     socket = Config.from_env({"HERALD_DATA_DIR": str(member.data_dir)}).redis_socket
     with redis.Redis(unix_socket_path=str(socket)) as store:
         return [store.hgetall(key) for key in store.keys("herald:peer:*:traffic")]

@@ -13,7 +13,7 @@ from django.core.management.base import CommandError
 
 from eventing.sim.recorded_runs import RecordedRun, keep, kept, runs_of
 from eventing.sim.remaining_time import RemainingTime, duration_text
-from eventing.sim.results import Outcome, RunResult, as_json, from_json
+from eventing.sim.results import ExpectationOutcome, RunResult, as_json, from_json
 from eventing.sim.results_page import page
 from eventing.sim.run import SimulationRun
 from eventing.sim.scenario import scenario_parse, scenario_path, scenario_read
@@ -81,7 +81,7 @@ def test_a_run_that_fails_stops_no_other_and_is_named_at_the_end(
 
 
 def result(domains: int, seed: int, value: float, holds: bool, wall_s: float = 0.0) -> RunResult:
-    outcomes = [Outcome("components.largest ≥ 1 by 120 s", holds, value, 70.0)]
+    outcomes = [ExpectationOutcome("components.largest ≥ 1 by 120 s", holds, value, 70.0)]
     return RunResult(
         scenario="joining", title="t", seed=seed, domains=domains, duration_s=240, events=1, messages=1,
         summaries={}, series={}, outcomes=outcomes, wall_s=wall_s,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eventing.overlay import takeover
-from eventing.overlay.takeover import Standing, TakeoverRules
+from eventing.overlay.takeover import HolderStanding, TakeoverRules
 from eventing.subscriptions.rules.delivery_ability import EndpointAbility, is_held_back
 
 RULES = TakeoverRules(("a", "b", "c"), 10_000)
@@ -13,7 +13,7 @@ WELL = EndpointAbility()
 
 
 def turns(
-    holders: Mapping[str, EndpointAbility | None], standings: dict[str, Standing], now_ms: int, for_s: int
+    holders: Mapping[str, EndpointAbility | None], standings: dict[str, HolderStanding], now_ms: int, for_s: int
 ) -> list[str]:
     """Let time pass by seconds, every line reaching every holder; return who delivered, without repetition."""
     found: list[str] = []
@@ -37,10 +37,14 @@ def turns(
     return found
 
 
-def begun(now_ms: int) -> dict[str, Standing]:
+def begun(now_ms: int) -> dict[str, HolderStanding]:
     """Return the standings of a subscription that a begins to deliver."""
     first = takeover.first(RULES, "a", now_ms)
-    return {"a": first, "b": Standing(1, "a", 1, now_ms + 10_000), "c": Standing(1, "a", 1, now_ms + 10_000)}
+    return {
+        "a": first,
+        "b": HolderStanding(1, "a", 1, now_ms + 10_000),
+        "c": HolderStanding(1, "a", 1, now_ms + 10_000),
+    }
 
 
 def test_a_holder_without_an_endpoint_is_passed_over() -> None:

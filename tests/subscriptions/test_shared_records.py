@@ -20,7 +20,7 @@ from eventing.core.signing import Signed
 from eventing.log import control
 from eventing.log.shared_subscriptions import StandingChange, SubscriptionKey, due_set, read_all, write_all
 from eventing.operations.services.leases import leases_reap
-from eventing.overlay.takeover import Standing
+from eventing.overlay.takeover import HolderStanding
 from eventing.peering.models import Peer
 from eventing.peering.selectors.peers import peers_forget
 from eventing.peering.services import misbehaviour
@@ -56,7 +56,7 @@ from eventing.subscriptions.services.subscriptions import (
 )
 from eventing.subscriptions.shapes import SharedState
 from eventing.subscriptions.sharing import shared_subscriptions as federation
-from eventing.subscriptions.sharing.messages import Message, SentLine, SharingAnswer, decoded, encode
+from eventing.subscriptions.sharing.messages import SentLine, SharingAnswer, SharingMessage, decoded, encode
 from tests.peering.other_domain import OtherDomain
 from tests.planes import events_made, principal
 from tests.replication.shared_rp import BOUNDS, counted, link, new_rp, peer_made
@@ -132,7 +132,7 @@ class Keeper:
         """A message of an authenticated peer; what is answered."""
         who = Peer.objects.get(pk=(peer or self.peer).pk)
         data = federation.subscriptions(
-            Sender(who.name, "k", who), encode(Message(VERSION, list(records), lines or []))
+            Sender(who.name, "k", who), encode(SharingMessage(VERSION, list(records), lines or []))
         )
         return decoded(data, SharingAnswer)
 
@@ -151,12 +151,12 @@ def keeper() -> Keeper:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Message]]:
+def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, SharingMessage]]:
     """What the sweep sends, taken by peers that hold everything."""
-    sent: list[tuple[str, Message]] = []
+    sent: list[tuple[str, SharingMessage]] = []
 
     def call(url: str, domain: str, path: str, body: bytes, timeout_s: float) -> bytes:
-        sent.append((domain, decoded(body, Message)))
+        sent.append((domain, decoded(body, SharingMessage)))
         return encode(SharingAnswer(VERSION))
 
     monkeypatch.setattr(federation, "call", call)
@@ -387,7 +387,7 @@ def test_a_line_of_term_zero_says_what_is_acknowledged_and_moves_nothing_else(ke
 
 
 def test_when_the_lines_stop_we_take_over_and_stand_down_for_a_higher_term(
-    keeper: Keeper, told: list[tuple[str, Message]]
+    keeper: Keeper, told: list[tuple[str, SharingMessage]]
 ) -> None:
     keeper.sends(keeper.record(), lines=[keeper.line(acked={"f" * 16: 7})])
     before = timezone.now() + timedelta(milliseconds=LEASE_MS)
@@ -411,13 +411,13 @@ def test_one_that_was_away_asks_and_leaves_it_to_who_delivers(keeper: Keeper, mo
     keeper.sends(keeper.record(), lines=[keeper.line()])
     place = SubscriptionKey(keeper.rp, ID)
     kept = read_all([place])[0]
-    lapsed = Standing(1, ME, 5, ms(keeper.now) - 20 * LEASE_MS)
+    lapsed = HolderStanding(1, ME, 5, ms(keeper.now) - 20 * LEASE_MS)
     assert write_all([StandingChange(place, kept.raw, lapsed, b"", 600)]) == [True]
     due_set({ID: 0})
     terms: list[tuple[str, int]] = []
 
     def call(url: str, domain: str, path: str, body: bytes, timeout_s: float) -> bytes:
-        terms.append((domain, line_read(decoded(body, Message).lines[0].statement).term))
+        terms.append((domain, line_read(decoded(body, SharingMessage).lines[0].statement).term))
         lines = [keeper.line(keeper.c, term=2, beat=9, told=[ME, "b.test"])] if domain == "b.test" else []
         return encode(SharingAnswer(VERSION, lines=lines))
 
@@ -439,7 +439,7 @@ def test_nothing_is_taken_over_that_nobody_could_be_asked_about_in_time(
     began: list[float] = []
 
     def call(url: str, domain: str, path: str, body: bytes, timeout_s: float) -> bytes:
-        read = [line_read(one.statement) for one in decoded(body, Message).lines]
+        read = [line_read(one.statement) for one in decoded(body, SharingMessage).lines]
         asked.update((line.id, domain) for line in read if line.term == 0)
         if domain == "b.test":
             began.append(time.monotonic())
@@ -454,7 +454,7 @@ def test_nothing_is_taken_over_that_nobody_could_be_asked_about_in_time(
 
 
 def test_a_line_is_passed_on_to_a_holder_that_its_deliverer_does_not_reach(
-    keeper: Keeper, told: list[tuple[str, Message]]
+    keeper: Keeper, told: list[tuple[str, SharingMessage]]
 ) -> None:
     keeper.sends(keeper.record())
     keeper.sends(lines=[keeper.line(told=[ME])])
@@ -494,7 +494,7 @@ def made(keeper: Keeper) -> Subscription:
 
 
 def test_what_is_created_is_delivered_here_and_told_to_the_others_until_they_have_it(
-    made: Subscription, told: list[tuple[str, Message]]
+    made: Subscription, told: list[tuple[str, SharingMessage]]
 ) -> None:
     shown = shared_shown(made)
     assert shown is not None
@@ -510,7 +510,7 @@ def test_what_is_created_is_delivered_here_and_told_to_the_others_until_they_hav
 
 
 def test_changes_renewals_and_the_end_are_new_versions_that_are_told(
-    made: Subscription, told: list[tuple[str, Message]]
+    made: Subscription, told: list[tuple[str, SharingMessage]]
 ) -> None:
     federation.subscriptions_sweep()
     for version, work in enumerate(
@@ -536,7 +536,7 @@ def test_a_holder_that_lost_the_record_is_told_again(made: Subscription, monkeyp
     sent: list[tuple[str, int]] = []
 
     def call(url: str, domain: str, path: str, body: bytes, timeout_s: float) -> bytes:
-        message = decoded(body, Message)
+        message = decoded(body, SharingMessage)
         sent.append((domain, len(message.records)))
         return encode(SharingAnswer(VERSION, [], [] if message.records else [made.id]))
 
@@ -564,7 +564,7 @@ def test_more_holders_than_there_are_fit_peers_are_refused_and_nothing_is_made(k
 
 
 def test_a_change_at_a_holder_is_sent_to_the_keeper_and_so_is_a_renewal_unless_it_delivers(
-    keeper: Keeper, told: list[tuple[str, Message]]
+    keeper: Keeper, told: list[tuple[str, SharingMessage]]
 ) -> None:
     keeper.sends(keeper.record(owner="localhost#ann"))
     work: list[Callable[[], Any]] = [
@@ -592,7 +592,7 @@ def test_use_renews_a_subscription_where_it_is_delivered_for_as_long_as_its_keep
     leases_use(subscriptions=[ID], now=used_at)
     assert Subscription.objects.get().expires_at <= keeper.now + timedelta(hours=1), "b delivers: it is used there"
     kept = read_all([place])[0]
-    delivering = Standing(2, ME, 1, ms(used_at) + LEASE_MS)
+    delivering = HolderStanding(2, ME, 1, ms(used_at) + LEASE_MS)
     assert write_all([StandingChange(place, kept.raw, delivering, b"", 3600)]) == [True]
     leases_use(subscriptions=[ID], now=used_at)
     left_s = (Subscription.objects.get().expires_at - used_at).total_seconds()

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
-from herald.commands.listing import Column, Listing, list_options
+from herald.commands.listing import ListColumn, ListPrinter, list_options
 from herald.commands.output import note
 
 _SHOWN = 10
@@ -38,21 +38,21 @@ def snapshot(target: Target, rp: str | None) -> None:
 
 
 _NAMES = (
-    Column("name", lambda one: one["name"]),
-    Column("title", lambda one: one["title"]),
-    Column("id", lambda one: one["id"]),
-    Column("home", lambda one: one.get("home"), extra=True),
+    ListColumn("name", lambda one: one["name"]),
+    ListColumn("title", lambda one: one["title"]),
+    ListColumn("id", lambda one: one["id"]),
+    ListColumn("home", lambda one: one.get("home"), extra=True),
 )
 
 
 @command.command(cls=Command)
 @list_options(_NAMES)
-def names(target: Target, columns: tuple[Column, ...]) -> None:
+def names(target: Target, columns: tuple[ListColumn, ...]) -> None:
     """Print every rendezvous point with its name and title, by id; with --json as JSON Lines that end in the cursor."""
 
     async def work() -> None:
         cursor = ""
-        with Listing(target, columns, empty="There are no rendezvous points yet.") as rows:
+        with ListPrinter(target, columns, empty="There are no rendezvous points yet.") as rows:
             async with target.client() as client:
                 async for row in client.operating.names():
                     if "cursor" in row and target.json:

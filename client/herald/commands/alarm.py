@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
-from herald.commands.listing import Column, Listing, list_options, when
+from herald.commands.listing import ListColumn, ListPrinter, list_options, when
 from herald.commands.moments import duration_s
 from herald.commands.watching import rules_of_file
 
@@ -25,18 +25,18 @@ def command() -> None:
 
 _SEVERITIES = {"critical": "red", "warning": "yellow"}
 _COLUMNS = (
-    Column("id", lambda one: one["id"]),
-    Column(
+    ListColumn("id", lambda one: one["id"]),
+    ListColumn(
         "severity",
         lambda one: one["severity"],
         lambda one: None if one["cleared"] else _SEVERITIES.get(one["severity"]),
     ),
-    Column("since", lambda one: when(one["since"])),
-    Column("state", lambda one: _state(one)),
-    Column("detail", lambda one: one["detail"]),
-    Column("kind", lambda one: one["kind"], extra=True),
-    Column("rp-id", lambda one: one["rp"], extra=True),
-    Column("about", lambda one: one["about"], extra=True),
+    ListColumn("since", lambda one: when(one["since"])),
+    ListColumn("state", lambda one: _state(one)),
+    ListColumn("detail", lambda one: one["detail"]),
+    ListColumn("kind", lambda one: one["kind"], extra=True),
+    ListColumn("rp-id", lambda one: one["rp"], extra=True),
+    ListColumn("about", lambda one: one["about"], extra=True),
 )
 
 
@@ -44,12 +44,12 @@ _COLUMNS = (
 @click.option("--state", type=click.Choice(["open", "cleared", "all"]), default="open", help="Default: open.")
 @click.option("--rp", help="Only alarms of this rendezvous point, by id or name.")
 @list_options(_COLUMNS)
-def list_(target: Target, state: str, rp: str | None, columns: tuple[Column, ...]) -> None:
+def list_(target: Target, state: str, rp: str | None, columns: tuple[ListColumn, ...]) -> None:
     """List alarms, newest first."""
 
     async def work() -> None:
         empty = "No alarm is in force." if state == "open" else "There are no alarms."
-        with Listing(target, columns, empty=empty) as rows:
+        with ListPrinter(target, columns, empty=empty) as rows:
             async with target.client() as client:
                 async for item in client.alarms.list(state=state, rp=rp):
                     rows.add(item)

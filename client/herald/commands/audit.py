@@ -14,7 +14,7 @@ import click
 
 from herald.client import Client
 from herald.commands.common import Command, Target, run
-from herald.commands.listing import Column, Listing, list_options
+from herald.commands.listing import ListColumn, ListPrinter, list_options
 from herald.commands.moments import moment
 from herald.commands.output import json_line
 
@@ -26,15 +26,15 @@ SHOWN_MAX = 100_000
 
 _OUTCOMES = {"refused": "yellow", "failed": "red"}
 _COLUMNS = (
-    Column("at", lambda one: one["at"]),
-    Column("outcome", lambda one: one["outcome"], lambda one: _OUTCOMES.get(one["outcome"])),
-    Column("action", lambda one: one["action"]),
-    Column("on", lambda one: f"{one['on']['kind']} {one['on']['id']}".strip() if one["on"] else ""),
-    Column("who", lambda one: one["who"]),
-    Column("address", lambda one: one["address"] if one["address"] != one["who"] else ""),
-    Column("times", lambda one: one["count"]),
-    Column("reason", lambda one: one["reason"]),
-    Column("id", lambda one: str(one["id"]), extra=True),
+    ListColumn("at", lambda one: one["at"]),
+    ListColumn("outcome", lambda one: one["outcome"], lambda one: _OUTCOMES.get(one["outcome"])),
+    ListColumn("action", lambda one: one["action"]),
+    ListColumn("on", lambda one: f"{one['on']['kind']} {one['on']['id']}".strip() if one["on"] else ""),
+    ListColumn("who", lambda one: one["who"]),
+    ListColumn("address", lambda one: one["address"] if one["address"] != one["who"] else ""),
+    ListColumn("times", lambda one: one["count"]),
+    ListColumn("reason", lambda one: one["reason"]),
+    ListColumn("id", lambda one: str(one["id"]), extra=True),
 )
 
 
@@ -64,7 +64,7 @@ _COLUMNS = (
 @click.option("--export", metavar="FILE", help="Write all entries to FILE as JSON Lines instead; - is standard output.")
 @list_options(_COLUMNS)
 def command(
-    target: Target, limit: int, follow: bool, export: str | None, columns: tuple[Column, ...], **filters: str | None
+    target: Target, limit: int, follow: bool, export: str | None, columns: tuple[ListColumn, ...], **filters: str | None
 ) -> None:
     """Show administrative acts and refusals in the domain. Requires an administrator's token."""
     if export is not None and follow:
@@ -73,11 +73,11 @@ def command(
         run(_export(target, export, filters))
         return
     # new entries follow: then nothing is paged
-    with Listing(target, columns, empty="No such act was recorded.", paged=not follow) as rows:
+    with ListPrinter(target, columns, empty="No such act was recorded.", paged=not follow) as rows:
         run(_show(target, rows, limit, follow, filters))
 
 
-async def _show(target: Target, rows: Listing, limit: int, follow: bool, filters: Mapping[str, str | None]) -> None:
+async def _show(target: Target, rows: ListPrinter, limit: int, follow: bool, filters: Mapping[str, str | None]) -> None:
     async with target.client() as client:
         entries = await _newest(client, limit, filters)
         for entry in reversed(entries):

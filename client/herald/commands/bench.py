@@ -29,7 +29,7 @@ QUANTILES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("max", 1.0))
 
 
 @dataclass(slots=True)
-class Tally:
+class BenchTally:
     """What was measured so far; times are those of time.monotonic."""
 
     began: float = 0.0
@@ -95,7 +95,7 @@ def pub(target: Target, rp: str, seconds: float, size: int, batch: int, rate_: f
     """
 
     async def work() -> None:
-        tally = Tally()
+        tally = BenchTally()
         async with target.client() as client:
             with ProgressLine(shown=not target.json) as progress:
                 await _publish(client, rp, tally, progress, seconds=seconds, size=size, batch=batch, per_s=rate_)
@@ -108,7 +108,7 @@ def pub(target: Target, rp: str, seconds: float, size: int, batch: int, rate_: f
 async def _publish(
     client: Client,
     rp: str,
-    tally: Tally,
+    tally: BenchTally,
     progress: ProgressLine,
     *,
     seconds: float,
@@ -138,7 +138,7 @@ async def _publish(
 
 
 def _confirmed(
-    tally: Tally, failed: list[HeraldError], sent: float, answer: asyncio.Future[list[Confirmation]]
+    tally: BenchTally, failed: list[HeraldError], sent: float, answer: asyncio.Future[list[Confirmation]]
 ) -> None:
     error = None if answer.cancelled() else answer.exception()
     if isinstance(error, HeraldError):
@@ -163,7 +163,7 @@ def sub(target: Target, rp: str, seconds: float | None, count: int | None) -> No
     """
 
     async def work() -> None:
-        tally = Tally()
+        tally = BenchTally()
         async with target.client() as client, client.subscribe(rp) as items:
             note(f"reading {rp}; Ctrl-C ends it")
             with ProgressLine(shown=not target.json) as progress:
@@ -175,7 +175,7 @@ def sub(target: Target, rp: str, seconds: float | None, count: int | None) -> No
 
 
 async def _read(
-    items: Subscription, tally: Tally, progress: ProgressLine, *, seconds: float | None, count: int | None
+    items: Subscription, tally: BenchTally, progress: ProgressLine, *, seconds: float | None, count: int | None
 ) -> None:
     """Read until so many events were read, or the time is over."""
     reading = aiter(items)

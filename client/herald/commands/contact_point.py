@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
-from herald.commands.listing import Column, Listing, list_options, when
+from herald.commands.listing import ListColumn, ListPrinter, list_options, when
 from herald.commands.moments import duration_s
 from herald.commands.output import ask, note
 from herald.commands.secret_files import secret_read
@@ -21,27 +21,27 @@ def command() -> None:
 
 
 _COLUMNS = (
-    Column("name", lambda one: one["name"]),
-    Column("kind", lambda one: one["kind"]),
-    Column("severity", lambda one: one["severity"]),
-    Column("delivered", lambda one: when(one["delivered_at"])),
-    Column(
+    ListColumn("name", lambda one: one["name"]),
+    ListColumn("kind", lambda one: one["kind"]),
+    ListColumn("severity", lambda one: one["severity"]),
+    ListColumn("delivered", lambda one: when(one["delivered_at"])),
+    ListColumn(
         "state",
         lambda one: f"failing: {one['failure']}" if one["failures"] else "ready",
         lambda one: "red" if one["failures"] else None,
     ),
-    Column("target", lambda one: one["target"]),
-    Column("id", lambda one: one["id"], extra=True),
+    ListColumn("target", lambda one: one["target"]),
+    ListColumn("id", lambda one: one["id"], extra=True),
 )
 
 
 @command.command(name="list", cls=Command)
 @list_options(_COLUMNS)
-def list_(target: Target, columns: tuple[Column, ...]) -> None:
+def list_(target: Target, columns: tuple[ListColumn, ...]) -> None:
     """List the contact points, without their secrets."""
 
     async def work() -> None:
-        with Listing(
+        with ListPrinter(
             target, columns, empty="There are no contact points. Create one: herald contact-point create"
         ) as rows:
             async with target.client() as client:

@@ -11,7 +11,7 @@ import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
 from herald.commands.hook_listening import HookListener
-from herald.commands.listing import Column, Listing, list_options, when
+from herald.commands.listing import ListColumn, ListPrinter, list_options, when
 from herald.commands.moments import start_of, start_options
 from herald.commands.output import note
 from herald.commands.rp_names import RpNames
@@ -102,27 +102,27 @@ def endpoint(target: Target, subscription: str, address: str, secret: str | None
 
 
 _COLUMNS = (
-    Column("url", lambda one: one["deliver"]["url"]),
-    Column("rp", lambda one: one["name"]),
-    Column("behind", lambda one: one["lag"]),
-    Column("lost", lambda one: one.get("lost") or 0, lambda one: "red" if one.get("lost") else None),
-    Column("ends", lambda one: when(one["lease"]["expires_at"])),
-    Column("id", lambda one: one["id"]),
-    Column("mode", lambda one: one["deliver"]["mode"], extra=True),
-    Column("owner", lambda one: one["owner"], extra=True),
-    Column("rp-id", lambda one: one["rp"], extra=True),
+    ListColumn("url", lambda one: one["deliver"]["url"]),
+    ListColumn("rp", lambda one: one["name"]),
+    ListColumn("behind", lambda one: one["lag"]),
+    ListColumn("lost", lambda one: one.get("lost") or 0, lambda one: "red" if one.get("lost") else None),
+    ListColumn("ends", lambda one: when(one["lease"]["expires_at"])),
+    ListColumn("id", lambda one: one["id"]),
+    ListColumn("mode", lambda one: one["deliver"]["mode"], extra=True),
+    ListColumn("owner", lambda one: one["owner"], extra=True),
+    ListColumn("rp-id", lambda one: one["rp"], extra=True),
 )
 
 
 @command.command(name="list", cls=Command)
 @click.option("--rp", help="Only those at this rendezvous point, by id or name.")
 @list_options(_COLUMNS)
-def list_(target: Target, rp: str | None, columns: tuple[Column, ...]) -> None:
+def list_(target: Target, rp: str | None, columns: tuple[ListColumn, ...]) -> None:
     """List webhooks: all for administrators, operators and viewers, else your own."""
 
     async def work() -> None:
         cursor = None
-        with Listing(target, columns, empty="There are no webhooks. Create one: herald hook create RP URL") as rows:
+        with ListPrinter(target, columns, empty="There are no webhooks. Create one: herald hook create RP URL") as rows:
             async with target.client() as client:
                 names = RpNames(client)
                 while True:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
-from herald.commands.listing import Column, Listing, list_options, when
+from herald.commands.listing import ListColumn, ListPrinter, list_options, when
 from herald.commands.output import ask, note
 from herald.commands.secret_files import secret_read
 
@@ -85,26 +85,26 @@ def create(
 
 
 _COLUMNS = (
-    Column("title", lambda one: one["title"]),
-    Column("format", lambda one: one["format"]),
-    Column(
+    ListColumn("title", lambda one: one["title"]),
+    ListColumn("format", lambda one: one["format"]),
+    ListColumn(
         "signed", lambda one: "signed" if one["signed"] else "unsigned", lambda one: None if one["signed"] else "yellow"
     ),
-    Column("used", lambda one: when(one.get("last_used_at"))),
-    Column("ends", lambda one: when(one["lease"]["expires_at"])),
-    Column("id", lambda one: one["id"]),
+    ListColumn("used", lambda one: when(one.get("last_used_at"))),
+    ListColumn("ends", lambda one: when(one["lease"]["expires_at"])),
+    ListColumn("id", lambda one: one["id"]),
 )
 
 
 @command.command(name="list", cls=Command)
 @click.argument("rp")
 @list_options(_COLUMNS)
-def list_(target: Target, rp: str, columns: tuple[Column, ...]) -> None:
+def list_(target: Target, rp: str, columns: tuple[ListColumn, ...]) -> None:
     """List the intakes of a rendezvous point (id or name), without addresses and secrets."""
 
     async def work() -> None:
         cursor = None
-        with Listing(target, columns, empty=f"There are no intakes. Create one: herald intake create {rp}") as rows:
+        with ListPrinter(target, columns, empty=f"There are no intakes. Create one: herald intake create {rp}") as rows:
             async with target.client() as client:
                 while True:
                     page = await client.intakes.list(rp, cursor=cursor, limit=PAGE)

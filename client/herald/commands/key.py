@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
-from herald.commands.listing import Column, Listing, list_options, when
+from herald.commands.listing import ListColumn, ListPrinter, list_options, when
 
 
 @click.group(cls=CommandGroup, short_help="Rotate and retire the signing keys.")
@@ -15,20 +15,20 @@ def command() -> None:
 
 _STATES = {"signing": "green", "retired": "yellow"}
 _COLUMNS = (
-    Column("key", lambda key: key["kid"]),
-    Column("state", lambda key: key["state"], lambda key: _STATES.get(key["state"])),
-    Column("from", lambda key: when(key["not_before"])),
-    Column("until", lambda key: when(key["not_after"])),
+    ListColumn("key", lambda key: key["kid"]),
+    ListColumn("state", lambda key: key["state"], lambda key: _STATES.get(key["state"])),
+    ListColumn("from", lambda key: when(key["not_before"])),
+    ListColumn("until", lambda key: when(key["not_after"])),
 )
 
 
 @command.command(name="list", cls=Command)
 @list_options(_COLUMNS)
-def list_(target: Target, columns: tuple[Column, ...]) -> None:
+def list_(target: Target, columns: tuple[ListColumn, ...]) -> None:
     """List the keys, newest first, with their windows and states."""
 
     async def work() -> None:
-        with Listing(target, columns, empty="There are no keys.") as rows:
+        with ListPrinter(target, columns, empty="There are no keys.") as rows:
             async with target.client() as client:
                 for key in await client.keys():
                     rows.add(key)

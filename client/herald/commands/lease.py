@@ -10,7 +10,7 @@ import click
 
 from herald.client import Client
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
-from herald.commands.listing import Column, Listing, list_options, when
+from herald.commands.listing import ListColumn, ListPrinter, list_options, when
 from herald.commands.moments import ahead, span
 from herald.commands.output import note
 from herald.leases import Lease
@@ -25,14 +25,14 @@ def command() -> None:
 
 
 _COLUMNS = (
-    Column("name", lambda one: one["name"] or (one["rp"] if one["rp"] != one["id"] else "")),
-    Column("kind", lambda one: one["kind"]),
-    Column("left", lambda one: _left(one), lambda one: "yellow" if one["warned"] else None),
-    Column("ends", lambda one: when(one["expires_at"])),
-    Column("owner", lambda one: one["owner"]),
-    Column("id", lambda one: one["id"]),
-    Column("rp-id", lambda one: one["rp"], extra=True),
-    Column("warned", lambda one: "warned" if one["warned"] else "", extra=True),
+    ListColumn("name", lambda one: one["name"] or (one["rp"] if one["rp"] != one["id"] else "")),
+    ListColumn("kind", lambda one: one["kind"]),
+    ListColumn("left", lambda one: _left(one), lambda one: "yellow" if one["warned"] else None),
+    ListColumn("ends", lambda one: when(one["expires_at"])),
+    ListColumn("owner", lambda one: one["owner"]),
+    ListColumn("id", lambda one: one["id"]),
+    ListColumn("rp-id", lambda one: one["rp"], extra=True),
+    ListColumn("warned", lambda one: "warned" if one["warned"] else "", extra=True),
 )
 
 
@@ -47,13 +47,13 @@ def _left(item: Mapping[str, Any]) -> str:
     "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="Number of leases to list."
 )
 @list_options(_COLUMNS)
-def list_(target: Target, kind: str | None, within: str | None, limit: int, columns: tuple[Column, ...]) -> None:
+def list_(target: Target, kind: str | None, within: str | None, limit: int, columns: tuple[ListColumn, ...]) -> None:
     """List leases, the soonest to expire first: of rendezvous points, subscriptions, replicas and peers together."""
 
     async def work() -> None:
         cursor, left = None, limit
         empty = "No lease expires by then." if within else "There are no leases."
-        with Listing(target, columns, empty=empty) as rows:
+        with ListPrinter(target, columns, empty=empty) as rows:
             async with target.client() as client:
                 while left > 0:
                     size = min(PAGE, left)

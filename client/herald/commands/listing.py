@@ -25,7 +25,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ListColumn:
     """A column of a list.
 
     Attributes:
@@ -52,7 +52,7 @@ def by_state(**colours: str) -> Callable[[Any], str | None]:
     return lambda item: colours.get(str(item["state"]))
 
 
-def list_options(columns: Sequence[Column]) -> Callable[[F], F]:
+def list_options(columns: Sequence[ListColumn]) -> Callable[[F], F]:
     """Add --columns to the domain's options; the function gets the chosen ones as `columns`."""
 
     def decorate(function: F) -> F:
@@ -68,7 +68,7 @@ def list_options(columns: Sequence[Column]) -> Callable[[F], F]:
     return decorate
 
 
-def _chosen(columns: Sequence[Column], value: str | None) -> tuple[Column, ...]:
+def _chosen(columns: Sequence[ListColumn], value: str | None) -> tuple[ListColumn, ...]:
     if value is None:
         return tuple(column for column in columns if not column.extra)
     if value == ALL:
@@ -83,10 +83,10 @@ def _chosen(columns: Sequence[Column], value: str | None) -> tuple[Column, ...]:
     return tuple(known[name] for name in names)
 
 
-class Listing:
+class ListPrinter:
     """Context manager that prints the items which are added; at its end it says what to do if there was none."""
 
-    def __init__(self, target: Target, columns: Sequence[Column], *, empty: str, paged: bool = True) -> None:
+    def __init__(self, target: Target, columns: Sequence[ListColumn], *, empty: str, paged: bool = True) -> None:
         self._json = target.json
         self._columns = columns
         self._empty = empty
@@ -124,7 +124,7 @@ class Listing:
         rows, self._rows = self._rows, []
         self._widths = table(rows, header, self._widths, paged=self._paged)
 
-    def _cell(self, column: Column, item: Any) -> Cell:
+    def _cell(self, column: ListColumn, item: Any) -> Cell:
         value = column.value(item)
         if value is None or value == "":
             return Cell(NONE)

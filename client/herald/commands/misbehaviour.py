@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
-from herald.commands.listing import Column, Listing, list_options, when
+from herald.commands.listing import ListColumn, ListPrinter, list_options, when
 from herald.commands.proof import write
 
 PAGE = 500
@@ -21,13 +21,13 @@ def command() -> None:
 
 
 _COLUMNS = (
-    Column("carrier", lambda one: one["carrier"]),
-    Column("origin", lambda one: one["origin"]),
-    Column("kind", lambda one: one["kind"]),
-    Column("count", lambda one: one["count"]),
-    Column("last", lambda one: when(one["last_at"])),
-    Column("detail", lambda one: one["detail"]),
-    Column("rp-id", lambda one: one["rp"], extra=True),
+    ListColumn("carrier", lambda one: one["carrier"]),
+    ListColumn("origin", lambda one: one["origin"]),
+    ListColumn("kind", lambda one: one["kind"]),
+    ListColumn("count", lambda one: one["count"]),
+    ListColumn("last", lambda one: when(one["last_at"])),
+    ListColumn("detail", lambda one: one["detail"]),
+    ListColumn("rp-id", lambda one: one["rp"], extra=True),
 )
 
 
@@ -35,16 +35,16 @@ _COLUMNS = (
 @click.option("--kind", help="Only this kind, such as tampered.")
 @click.option("--domain", help="Only misbehaviour that this domain carried or originated.")
 @list_options(_COLUMNS)
-def list_(target: Target, kind: str | None, domain: str | None, columns: tuple[Column, ...]) -> None:
+def list_(target: Target, kind: str | None, domain: str | None, columns: tuple[ListColumn, ...]) -> None:
     """List counted misbehaviour and quarantines. Requires a viewer's token."""
     run(_list(target, kind, domain, columns))
 
 
-async def _list(target: Target, kind: str | None, domain: str | None, columns: tuple[Column, ...]) -> None:
+async def _list(target: Target, kind: str | None, domain: str | None, columns: tuple[ListColumn, ...]) -> None:
     async with target.client() as client:
         quarantines = [one for one in await client.quarantines() if domain in (None, one["origin"])]
         empty = "No misbehaviour was counted." if quarantines else "No misbehaviour was recorded."
-        with Listing(target, columns, empty=empty) as rows:
+        with ListPrinter(target, columns, empty=empty) as rows:
             cursor = None
             while True:
                 page = await client.misbehaviour(kind=kind, domain=domain, cursor=cursor, limit=PAGE)
@@ -79,11 +79,11 @@ def lift(target: Target, origin: str) -> None:
 
 
 _PROOFS = (
-    Column("origin", lambda one: one["origin"]),
-    Column("rp-id", lambda one: one["rp"]),
-    Column("found", lambda one: when(one["found_at"])),
-    Column("digest", lambda one: one["digest"]),
-    Column("carrier", lambda one: one.get("carrier"), extra=True),
+    ListColumn("origin", lambda one: one["origin"]),
+    ListColumn("rp-id", lambda one: one["rp"]),
+    ListColumn("found", lambda one: when(one["found_at"])),
+    ListColumn("digest", lambda one: one["digest"]),
+    ListColumn("carrier", lambda one: one.get("carrier"), extra=True),
 )
 
 
@@ -95,7 +95,7 @@ _PROOFS = (
 )
 @list_options(_PROOFS)
 def evidence(
-    target: Target, digest: str | None, domain: str | None, save: Path | None, columns: tuple[Column, ...]
+    target: Target, digest: str | None, domain: str | None, save: Path | None, columns: tuple[ListColumn, ...]
 ) -> None:
     """List the proofs that a domain equivocated; with DIGEST show one. Anybody can verify a proof without this domain."""
     if digest is None and save is not None:
@@ -103,10 +103,10 @@ def evidence(
     run(_proofs(target, domain, columns) if digest is None else _proof(target, digest, save))
 
 
-async def _proofs(target: Target, domain: str | None, columns: tuple[Column, ...]) -> None:
+async def _proofs(target: Target, domain: str | None, columns: tuple[ListColumn, ...]) -> None:
     cursor = None
     empty = "There are no proofs: no domain was proved to have equivocated."
-    with Listing(target, columns, empty=empty) as rows:
+    with ListPrinter(target, columns, empty=empty) as rows:
         async with target.client() as client:
             while True:
                 page = await client.operating.evidence(origin=domain, cursor=cursor, limit=PAGE)

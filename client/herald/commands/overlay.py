@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
-from herald.commands.listing import Column, Listing, list_options, when
+from herald.commands.listing import ListColumn, ListPrinter, list_options, when
 from herald.commands.output import ask
 
 PAGE = 500
@@ -88,12 +88,14 @@ def leave(target: Target, yes: bool) -> None:
 
 
 _LINKS = (
-    Column("peer", lambda one: one["peer"]),
-    Column("state", lambda one: _link_state(one), lambda one: None if one["up"] and not one["suspected"] else "yellow"),
-    Column("reason", lambda one: one["reason"]),
-    Column("rtt", lambda one: _rtt(one).strip()),
-    Column("score", lambda one: f"{min(score['score'] for score in one['scores']):+.2f}" if one["scores"] else ""),
-    Column("since", lambda one: when(one["since"])),
+    ListColumn("peer", lambda one: one["peer"]),
+    ListColumn(
+        "state", lambda one: _link_state(one), lambda one: None if one["up"] and not one["suspected"] else "yellow"
+    ),
+    ListColumn("reason", lambda one: one["reason"]),
+    ListColumn("rtt", lambda one: _rtt(one).strip()),
+    ListColumn("score", lambda one: f"{min(score['score'] for score in one['scores']):+.2f}" if one["scores"] else ""),
+    ListColumn("since", lambda one: when(one["since"])),
 )
 
 
@@ -104,11 +106,11 @@ def _link_state(link: Mapping[str, Any]) -> str:
 @command.command(cls=Command)
 @click.option("--ended", is_flag=True, help="Also links that ended lately.")
 @list_options(_LINKS)
-def links(target: Target, ended: bool, columns: tuple[Column, ...]) -> None:
+def links(target: Target, ended: bool, columns: tuple[ListColumn, ...]) -> None:
     """List the overlay links with the reason for each. Requires a viewer's token."""
 
     async def work() -> None:
-        with Listing(target, columns, empty="There are no overlay links.") as rows:
+        with ListPrinter(target, columns, empty="There are no overlay links.") as rows:
             async with target.client() as client:
                 for one in await client.overlay.links():
                     if one["up"] or ended:
@@ -118,14 +120,14 @@ def links(target: Target, ended: bool, columns: tuple[Column, ...]) -> None:
 
 
 _DOMAINS = (
-    Column("domain", lambda one: one["name"]),
-    Column("linked", lambda one: "*" if one["linked"] else ""),
-    Column("zone", lambda one: one["zone"]),
-    Column("class", lambda one: str(one["capacity"])),
-    Column("sponsor", lambda one: one["sponsor"] or "founder"),
-    Column("sessions", lambda one: None if one["load"] is None else one["load"]["sessions"]),
-    Column("events/s", lambda one: _events_per_s(one["load"])),
-    Column("state", lambda one: "suspected" if one["suspected"] else "", lambda one: "yellow"),
+    ListColumn("domain", lambda one: one["name"]),
+    ListColumn("linked", lambda one: "*" if one["linked"] else ""),
+    ListColumn("zone", lambda one: one["zone"]),
+    ListColumn("class", lambda one: str(one["capacity"])),
+    ListColumn("sponsor", lambda one: one["sponsor"] or "founder"),
+    ListColumn("sessions", lambda one: None if one["load"] is None else one["load"]["sessions"]),
+    ListColumn("events/s", lambda one: _events_per_s(one["load"])),
+    ListColumn("state", lambda one: "suspected" if one["suspected"] else "", lambda one: "yellow"),
 )
 
 
@@ -137,12 +139,12 @@ def _events_per_s(load: Mapping[str, Any] | None) -> str:
 @click.option("--search", help="Only domains whose name contains this.")
 @click.option("--zone", help="Only domains of this zone.")
 @list_options(_DOMAINS)
-def map_(target: Target, search: str | None, zone: str | None, columns: tuple[Column, ...]) -> None:
+def map_(target: Target, search: str | None, zone: str | None, columns: tuple[ListColumn, ...]) -> None:
     """List all domains of the overlay, each with its zone and sponsor. Requires a viewer's token."""
 
     async def work() -> None:
         cursor = None
-        with Listing(target, columns, empty="The overlay has no such domain.") as rows:
+        with ListPrinter(target, columns, empty="The overlay has no such domain.") as rows:
             async with target.client() as client:
                 while True:
                     page = await client.overlay.domains(search=search, zone=zone, cursor=cursor, limit=PAGE)

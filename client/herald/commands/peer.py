@@ -11,7 +11,7 @@ import click
 from herald.answers import reading
 from herald.client import Client
 from herald.commands.common import Command, CommandGroup, F, Target, domain_options, run
-from herald.commands.listing import Column, Listing, list_options, when
+from herald.commands.listing import ListColumn, ListPrinter, list_options, when
 from herald.commands.output import ask, note, say
 from herald.commands.output import document as print_document
 from herald.errors import InputError
@@ -114,13 +114,13 @@ def approve(target: Target, name: str, fingerprint: str | None, yes: bool, peer_
 
 _STATES = {"asked": "yellow", "suspended": "yellow", "quarantined": "red"}
 _COLUMNS = (
-    Column("name", lambda peer: peer["name"]),
-    Column("state", lambda peer: peer["state"], lambda peer: _STATES.get(peer["state"])),
-    Column("may", lambda peer: ",".join(name for name in ("push", "host", "gossip") if peer[name])),
-    Column("problem", lambda peer: _problem(peer), lambda peer: "red" if peer.get("problem") else "yellow"),
-    Column("url", lambda peer: peer["url"]),
-    Column("ends", lambda peer: when((peer.get("lease") or {}).get("expires_at")), extra=True),
-    Column("note", lambda peer: peer["note"], extra=True),
+    ListColumn("name", lambda peer: peer["name"]),
+    ListColumn("state", lambda peer: peer["state"], lambda peer: _STATES.get(peer["state"])),
+    ListColumn("may", lambda peer: ",".join(name for name in ("push", "host", "gossip") if peer[name])),
+    ListColumn("problem", lambda peer: _problem(peer), lambda peer: "red" if peer.get("problem") else "yellow"),
+    ListColumn("url", lambda peer: peer["url"]),
+    ListColumn("ends", lambda peer: when((peer.get("lease") or {}).get("expires_at")), extra=True),
+    ListColumn("note", lambda peer: peer["note"], extra=True),
 )
 
 
@@ -135,11 +135,11 @@ def _problem(peer: dict[str, Any]) -> str:
 
 @command.command(name="list", cls=Command)
 @list_options(_COLUMNS)
-def list_(target: Target, columns: tuple[Column, ...]) -> None:
+def list_(target: Target, columns: tuple[ListColumn, ...]) -> None:
     """List the peers, and the domains that ask to be peers."""
 
     async def work() -> None:
-        with Listing(target, columns, empty="There are no peers yet. Add one: herald peer add URL") as rows:
+        with ListPrinter(target, columns, empty="There are no peers yet. Add one: herald peer add URL") as rows:
             async with target.client() as client:
                 for peer in await client.peers.all():
                     rows.add(peer)
@@ -253,25 +253,25 @@ def renew(target: Target, name: str) -> None:
 
 
 _LINKS = (
-    Column("rp", lambda one: one["name"] or one["rp"]),
-    Column("link", lambda one: one["link"]),
-    Column("peer-lacks", lambda one: one["backlog"]),
-    Column("lacks-here", lambda one: one["ahead"]),
-    Column("detail", lambda one: one["detail"]),
-    Column("rp-id", lambda one: one["rp"]),
+    ListColumn("rp", lambda one: one["name"] or one["rp"]),
+    ListColumn("link", lambda one: one["link"]),
+    ListColumn("peer-lacks", lambda one: one["backlog"]),
+    ListColumn("lacks-here", lambda one: one["ahead"]),
+    ListColumn("detail", lambda one: one["detail"]),
+    ListColumn("rp-id", lambda one: one["rp"]),
 )
 
 
 @command.command(cls=Command)
 @click.argument("name")
 @list_options(_LINKS)
-def links(target: Target, name: str, columns: tuple[Column, ...]) -> None:
+def links(target: Target, name: str, columns: tuple[ListColumn, ...]) -> None:
     """List the rendezvous points shared with a peer, and how many events each side lacks. Requires a viewer's token."""
 
     async def work() -> None:
         cursor = None
         empty = f"Nothing is shared with {name}. Invite it: herald replica invite RP {name}"
-        with Listing(target, columns, empty=empty) as rows:
+        with ListPrinter(target, columns, empty=empty) as rows:
             async with target.client() as client:
                 while True:
                     page = await client.peers.links(name, cursor=cursor, limit=PAGE)

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options
-from herald.commands.listing import Column, Listing, list_options
+from herald.commands.listing import ListColumn, ListPrinter, list_options
 from herald.commands.output import ask, note
 from herald.commands.profiles import NAME, PROFILES_MAX, Profile, profiles_load
 from herald.errors import InputError
@@ -32,19 +32,19 @@ def command() -> None:
 
 
 _COLUMNS = (
-    Column("name", lambda one: one["name"]),
-    Column("used", lambda one: "*" if one["used"] else ""),
-    Column("url", lambda one: ", ".join(one["url"])),
-    Column("token", lambda one: "kept" if one["token"] else "none"),
+    ListColumn("name", lambda one: one["name"]),
+    ListColumn("used", lambda one: "*" if one["used"] else ""),
+    ListColumn("url", lambda one: ", ".join(one["url"])),
+    ListColumn("token", lambda one: "kept" if one["token"] else "none"),
 )
 
 
 @command.command(name="list", cls=Command)
 @list_options(_COLUMNS)
-def list_(target: Target, columns: tuple[Column, ...]) -> None:
+def list_(target: Target, columns: tuple[ListColumn, ...]) -> None:
     """List the profiles; tokens are not shown."""
     found = profiles_load()
-    with Listing(
+    with ListPrinter(
         target, columns, empty="There are no profiles yet. Add one: herald profile add NAME --url URL"
     ) as rows:
         for name, one in sorted(found.items.items()):

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, history_of, history_options, run
-from herald.commands.listing import Column, Listing, list_options, when
+from herald.commands.listing import ListColumn, ListPrinter, list_options, when
 
 _ID = re.compile(r"[a-z2-7]{26}")
 
@@ -51,39 +51,39 @@ def join(target: Target, rp: str, via: str | None, lease_s: int | None, **bounds
 
 
 _COLUMNS = (
-    Column("name", lambda one: one.name),
-    Column("home", lambda one: one.document.get("home")),
-    Column("events", lambda one: one.document.get("offset", 0)),
-    Column("ends", lambda one: when(one.lease.expires_at)),
-    Column("id", lambda one: one.id),
+    ListColumn("name", lambda one: one.name),
+    ListColumn("home", lambda one: one.document.get("home")),
+    ListColumn("events", lambda one: one.document.get("offset", 0)),
+    ListColumn("ends", lambda one: when(one.lease.expires_at)),
+    ListColumn("id", lambda one: one.id),
 )
 _PARTICIPANTS = (
-    Column("domain", lambda one: one.get("domain")),
-    Column("role", lambda one: one.get("role")),
-    Column("link", lambda one: one.get("link")),
-    Column("lacks", lambda one: one.get("backlog")),
-    Column(
+    ListColumn("domain", lambda one: one.get("domain")),
+    ListColumn("role", lambda one: one.get("role")),
+    ListColumn("link", lambda one: one.get("link")),
+    ListColumn("lacks", lambda one: one.get("backlog")),
+    ListColumn(
         "holds", lambda one: " ".join(f"{feed[:6]}={last}" for feed, last in sorted((one.get("vector") or {}).items()))
     ),
-    Column("url", lambda one: one.get("url")),
+    ListColumn("url", lambda one: one.get("url")),
 )
 
 
 @command.command(name="list", cls=Command)
 @click.argument("rp", required=False)
 @list_options(_COLUMNS)
-def list_(target: Target, rp: str | None, columns: tuple[Column, ...]) -> None:
+def list_(target: Target, rp: str | None, columns: tuple[ListColumn, ...]) -> None:
     """List this domain's replicas; with RP, the domains that participate in that rendezvous point."""
 
     async def work() -> None:
         if rp is not None:
-            with Listing(target, _PARTICIPANTS, empty="No domain participates.") as rows:
+            with ListPrinter(target, _PARTICIPANTS, empty="No domain participates.") as rows:
                 async with target.client() as client:
                     for one in await client.replicas.participants(rp):
                         rows.add(one)
             return
         empty = "There are no replicas yet. Join one: herald replica join ID --via PEER"
-        with Listing(target, columns, empty=empty) as rows:
+        with ListPrinter(target, columns, empty=empty) as rows:
             async with target.client() as client:
                 async for replica in client.replicas.list():
                     rows.add(replica.document, replica)

@@ -12,7 +12,7 @@ import click
 
 from herald.client import Client
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
-from herald.commands.listing import Column, Listing, list_options
+from herald.commands.listing import ListColumn, ListPrinter, list_options
 from herald.commands.moments import moment
 from herald.commands.output import flush, note, on_terminal, stream
 from herald.errors import InputError, Problem
@@ -58,12 +58,12 @@ def run_(target: Target, job: str, begin: str | None, end: str | None, wait: boo
 
 _STATES = {"failed": "red", "running": "green"}
 _COLUMNS = (
-    Column("run", lambda one: str(one["id"])),
-    Column("job", lambda one: one["job"]),
-    Column("from", lambda one: f"{one['from'][:16]}Z"),
-    Column("to", lambda one: f"{one['to'][:16]}Z"),
-    Column("cadence", lambda one: one["cadence"]),
-    Column("state", lambda one: _state(one), lambda one: _STATES.get(one["state"])),
+    ListColumn("run", lambda one: str(one["id"])),
+    ListColumn("job", lambda one: one["job"]),
+    ListColumn("from", lambda one: f"{one['from'][:16]}Z"),
+    ListColumn("to", lambda one: f"{one['to'][:16]}Z"),
+    ListColumn("cadence", lambda one: one["cadence"]),
+    ListColumn("state", lambda one: _state(one), lambda one: _STATES.get(one["state"])),
 )
 
 
@@ -74,13 +74,13 @@ _COLUMNS = (
     "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Number of newest runs to list."
 )
 @list_options(_COLUMNS)
-def list_(target: Target, job: str | None, state: str | None, limit: int, columns: tuple[Column, ...]) -> None:
+def list_(target: Target, job: str | None, state: str | None, limit: int, columns: tuple[ListColumn, ...]) -> None:
     """List runs, newest first."""
 
     async def work() -> None:
         cursor, left = None, limit
         empty = "There are no runs. Start one: herald report run JOB"
-        with Listing(target, columns, empty=empty) as rows:
+        with ListPrinter(target, columns, empty=empty) as rows:
             async with target.client() as client:
                 while left > 0:
                     page = await client.reports.page(job=job, state=state, cursor=cursor, limit=min(PAGE, left))

@@ -17,7 +17,7 @@ from herald.commands.common import (
     history_text,
     run,
 )
-from herald.commands.listing import Column, Listing, list_options, when
+from herald.commands.listing import ListColumn, ListPrinter, list_options, when
 from herald.commands.output import ask, dump
 from herald.commands.policy_options import DEFAULT_RULE, Rule, policy_options, policy_with, rule_lines
 from herald.commands.rp_info import info
@@ -134,28 +134,28 @@ def _paused(rp: RendezvousPoint) -> str | None:
 
 
 _COLUMNS = (
-    Column("name", lambda rp: rp.name),
-    Column("events", lambda rp: rp.document.get("offset", 0)),
-    Column("state", lambda rp: "paused" if rp.document.get("paused") else "open", _paused),
-    Column("ends", lambda rp: when(rp.lease.expires_at)),
-    Column("id", lambda rp: rp.id),
-    Column("title", lambda rp: rp.title, extra=True),
-    Column("home", lambda rp: rp.document.get("home"), extra=True),
-    Column("creator", lambda rp: rp.document.get("creator"), extra=True),
-    Column("ack", lambda rp: rp.document.get("ack"), extra=True),
-    Column("created", lambda rp: when(rp.document.get("created_at")), extra=True),
+    ListColumn("name", lambda rp: rp.name),
+    ListColumn("events", lambda rp: rp.document.get("offset", 0)),
+    ListColumn("state", lambda rp: "paused" if rp.document.get("paused") else "open", _paused),
+    ListColumn("ends", lambda rp: when(rp.lease.expires_at)),
+    ListColumn("id", lambda rp: rp.id),
+    ListColumn("title", lambda rp: rp.title, extra=True),
+    ListColumn("home", lambda rp: rp.document.get("home"), extra=True),
+    ListColumn("creator", lambda rp: rp.document.get("creator"), extra=True),
+    ListColumn("ack", lambda rp: rp.document.get("ack"), extra=True),
+    ListColumn("created", lambda rp: when(rp.document.get("created_at")), extra=True),
 )
 
 
 @command.command(name="list", cls=Command)
 @click.option("--prefix", help="Only names under this one, such as /localhost/hosts/.")
 @list_options(_COLUMNS)
-def list_(target: Target, prefix: str | None, columns: tuple[Column, ...]) -> None:
+def list_(target: Target, prefix: str | None, columns: tuple[ListColumn, ...]) -> None:
     """List the rendezvous points that you may describe, newest first. EVENTS counts all that were ever published."""
 
     async def work() -> None:
         empty = "There are no rendezvous points yet. Create one: herald rp create weather"
-        with Listing(target, columns, empty=empty) as rows:
+        with ListPrinter(target, columns, empty=empty) as rows:
             async with target.client() as client:
                 async for rp in client.rps.list(**({"prefix": prefix} if prefix else {})):
                     rows.add(rp.document, rp)

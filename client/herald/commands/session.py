@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
-from herald.commands.listing import Column, Listing, list_options, when
+from herald.commands.listing import ListColumn, ListPrinter, list_options, when
 from herald.commands.output import note
 from herald.commands.rp_names import RpNames
 
@@ -23,18 +23,18 @@ def command() -> None:
 
 _STATES = {"stalled": "red", "replaying": "yellow"}
 _COLUMNS = (
-    Column("principal", lambda one: one["principal"]),
-    Column("reads", lambda one: one["reads"]),
-    Column("state", lambda one: one["state"], lambda one: _STATES.get(one["state"])),
-    Column("behind", lambda one: one["lag"], lambda one: _STATES.get(one["state"])),
-    Column("waiting-bytes", lambda one: one["waiting_bytes"]),
-    Column("kind", lambda one: one["kind"]),
-    Column("since", lambda one: when(one["since"])),
-    Column("id", lambda one: one["id"]),
-    Column("gateway", lambda one: one.get("gateway"), extra=True),
-    Column("passed", lambda one: one.get("passed"), extra=True),
-    Column("address", lambda one: one.get("address"), extra=True),
-    Column("rp-id", lambda one: ", ".join(one["rps"]), extra=True),
+    ListColumn("principal", lambda one: one["principal"]),
+    ListColumn("reads", lambda one: one["reads"]),
+    ListColumn("state", lambda one: one["state"], lambda one: _STATES.get(one["state"])),
+    ListColumn("behind", lambda one: one["lag"], lambda one: _STATES.get(one["state"])),
+    ListColumn("waiting-bytes", lambda one: one["waiting_bytes"]),
+    ListColumn("kind", lambda one: one["kind"]),
+    ListColumn("since", lambda one: when(one["since"])),
+    ListColumn("id", lambda one: one["id"]),
+    ListColumn("gateway", lambda one: one.get("gateway"), extra=True),
+    ListColumn("passed", lambda one: one.get("passed"), extra=True),
+    ListColumn("address", lambda one: one.get("address"), extra=True),
+    ListColumn("rp-id", lambda one: ", ".join(one["rps"]), extra=True),
 )
 
 
@@ -45,12 +45,12 @@ _COLUMNS = (
     "--sort", type=click.Choice(["id", "lag", "since"]), default="lag", help="Default: lag, the slowest first."
 )
 @list_options(_COLUMNS)
-def list_(target: Target, principal: str | None, rp: str | None, sort: str, columns: tuple[Column, ...]) -> None:
+def list_(target: Target, principal: str | None, rp: str | None, sort: str, columns: tuple[ListColumn, ...]) -> None:
     """List the live sessions of all gateways."""
 
     async def work() -> None:
         cursor, missing = None, 0
-        with Listing(target, columns, empty="There are no sessions. Begin one: herald sub RP") as rows:
+        with ListPrinter(target, columns, empty="There are no sessions. Begin one: herald sub RP") as rows:
             async with target.client() as client:
                 names = RpNames(client)
                 while True:

@@ -18,7 +18,7 @@ from herald.commands.common import (
     history_text,
     run,
 )
-from herald.commands.listing import Column, Listing, list_options, when
+from herald.commands.listing import ListColumn, ListPrinter, list_options, when
 from herald.commands.moments import start_of, start_options
 from herald.commands.output import dump, note
 from herald.commands.reading import Printer, show
@@ -95,16 +95,16 @@ def create(
 
 
 _COLUMNS = (
-    Column("rp", lambda one: one["name"]),
-    Column("owner", lambda one: one["owner"]),
-    Column("behind", lambda one: one["lag"]),
-    Column("lost", lambda one: one.get("lost") or 0, lambda one: "red" if one.get("lost") else None),
-    Column("deliver", lambda one: (one.get("deliver") or {}).get("mode")),
-    Column("ends", lambda one: when(one["lease"]["expires_at"])),
-    Column("id", lambda one: one["id"]),
-    Column("rp-id", lambda one: one["rp"], extra=True),
-    Column("cursor", lambda one: one.get("cursor"), extra=True),
-    Column("created", lambda one: when(one.get("created_at")), extra=True),
+    ListColumn("rp", lambda one: one["name"]),
+    ListColumn("owner", lambda one: one["owner"]),
+    ListColumn("behind", lambda one: one["lag"]),
+    ListColumn("lost", lambda one: one.get("lost") or 0, lambda one: "red" if one.get("lost") else None),
+    ListColumn("deliver", lambda one: (one.get("deliver") or {}).get("mode")),
+    ListColumn("ends", lambda one: when(one["lease"]["expires_at"])),
+    ListColumn("id", lambda one: one["id"]),
+    ListColumn("rp-id", lambda one: one["rp"], extra=True),
+    ListColumn("cursor", lambda one: one.get("cursor"), extra=True),
+    ListColumn("created", lambda one: when(one.get("created_at")), extra=True),
 )
 
 
@@ -119,14 +119,14 @@ _COLUMNS = (
 )
 @list_options(_COLUMNS)
 def list_(
-    target: Target, rp: str | None, owner: str | None, sort: str, limit: int, columns: tuple[Column, ...]
+    target: Target, rp: str | None, owner: str | None, sort: str, limit: int, columns: tuple[ListColumn, ...]
 ) -> None:
     """List durable subscriptions with their lag: all for administrators, operators and viewers, else your own."""
 
     async def work() -> None:
         cursor, left, whole = None, limit, True
         empty = "There are no subscriptions. Create one: herald sub-durable create RP"
-        with Listing(target, columns, empty=empty) as rows:
+        with ListPrinter(target, columns, empty=empty) as rows:
             async with target.client() as client:
                 names = RpNames(client)
                 while left > 0:

@@ -10,7 +10,7 @@ import click
 from herald.commands.common import Command, CommandGroup, Target, domain_options, run
 from herald.commands.delegate import biscuit, delegate, inspect, operations
 from herald.commands.home import find_home, manage, server
-from herald.commands.listing import Column, Listing, by_state, list_options, when
+from herald.commands.listing import ListColumn, ListPrinter, by_state, list_options, when
 from herald.commands.output import complain, note, on_terminal
 from herald.commands.revoke import revoke
 from herald.delegation import OPERATIONS as OPERATIONS  # for other commands, too
@@ -27,29 +27,29 @@ for one in (biscuit, delegate, inspect, revoke):
 ANY = "any"
 STATES = ("valid", "expired", "revoked")
 _COLUMNS = (
-    Column("subject", lambda one: f"{one['subject']} (administrator)" if one["admin"] else one["subject"]),
-    Column("state", lambda one: one["state"], by_state(revoked="yellow")),
-    Column("ops", lambda one: ",".join(one["ops"]) if one["ops"] is not None else ""),
-    Column("rps", lambda one: ",".join(one["rps"]) if one["rps"] is not None else "all"),
-    Column("expires", lambda one: when(one["expires_at"])),
-    Column("id", lambda one: one["id"]),
-    Column("issued", lambda one: when(one["issued_at"]), extra=True),
-    Column("by", lambda one: one["issued_by"], extra=True),
-    Column("audience", lambda one: one["audience"], extra=True),
+    ListColumn("subject", lambda one: f"{one['subject']} (administrator)" if one["admin"] else one["subject"]),
+    ListColumn("state", lambda one: one["state"], by_state(revoked="yellow")),
+    ListColumn("ops", lambda one: ",".join(one["ops"]) if one["ops"] is not None else ""),
+    ListColumn("rps", lambda one: ",".join(one["rps"]) if one["rps"] is not None else "all"),
+    ListColumn("expires", lambda one: when(one["expires_at"])),
+    ListColumn("id", lambda one: one["id"]),
+    ListColumn("issued", lambda one: when(one["issued_at"]), extra=True),
+    ListColumn("by", lambda one: one["issued_by"], extra=True),
+    ListColumn("audience", lambda one: one["audience"], extra=True),
 )
 
 
 @command.command(name="list", cls=Command)
 @click.option("--state", type=click.Choice((*STATES, ANY)), default="valid", show_default=True, help="Only these.")
 @list_options(_COLUMNS)
-def list_(target: Target, state: str, columns: tuple[Column, ...]) -> None:
+def list_(target: Target, state: str, columns: tuple[ListColumn, ...]) -> None:
     """List the tokens issued in the last 30 days, newest first; the tokens themselves are stored nowhere.
 
     Requires a viewer's token. herald token revoke --id ID ends one.
     """
 
     async def work() -> None:
-        with Listing(target, columns, empty="No such token was issued in the last 30 days.") as rows:
+        with ListPrinter(target, columns, empty="No such token was issued in the last 30 days.") as rows:
             async with target.client() as client:
                 async for one in client.tokens(state=None if state == ANY else state):
                     rows.add(one)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from eventing.core.errors import Unavailable
 from eventing.gateway.delivery.hub import Hub
-from eventing.gateway.delivery.tally import Tally
+from eventing.gateway.delivery.tally import AudienceTally
 from eventing.rps.rules.audience import MissingAudience, audience_missing
 from eventing.rps.rules.descriptor import Descriptor
 from eventing.store import audience as said
@@ -49,7 +49,7 @@ class Audiences:
         self._client = client
         self._hub = hub
         self._clock = clock
-        self._tallies: dict[str, Tally] = {}
+        self._tallies: dict[str, AudienceTally] = {}
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._dirty: set[str] = set()
@@ -68,7 +68,7 @@ class Audiences:
             return
         if channel is None or (tally is not None and tally.needs == descriptor.audience and channel.audience is tally):
             return
-        tally = self._tallies[rp] = Tally(descriptor.audience, lambda: self._report_soon(rp))
+        tally = self._tallies[rp] = AudienceTally(descriptor.audience, lambda: self._report_soon(rp))
         channel.audience = tally
         for follower in self._hub.readings(rp):
             tally.joined(follower.session)

@@ -44,7 +44,7 @@ from eventing.gateway.delivery.start_positions import (
     vector_of,
     without_rewound,
 )
-from eventing.gateway.delivery.tally import Tally
+from eventing.gateway.delivery.tally import AudienceTally
 from eventing.log.reader import LogReader
 from eventing.log.scripts import NOTIFICATION_EPOCH, LogRun, NoLog, parse_notification, parse_own_notification
 from eventing.store.errors import RedisError
@@ -156,7 +156,7 @@ class Channel:
         self.events = self.bytes = 0  # total flushed, for counting deliveries (gateway/recording.py)
         self.events_counted = 0
         self.flow = flows().hold(rp)
-        self.audience: Tally | None = None  # counts those that must be reading, where the RP declares any
+        self.audience: AudienceTally | None = None  # counts those that must be reading, where the RP declares any
         self.ready_at = 0.0  # loop time until which what comes is gathered; kept by the pacer
         self.flushed_at = 0.0  # when live readers were last written something, Unix seconds
         self._reader = reader

@@ -21,7 +21,7 @@ from eventing.gateway.delivery.start_positions import LogChanged, own_feed, vect
 from eventing.log.reader import LogReader
 from eventing.log.shared_subscriptions import KEPT_S, SubscriptionKey, acknowledge, acknowledged, standings
 from eventing.overlay import takeover
-from eventing.overlay.takeover import Standing
+from eventing.overlay.takeover import HolderStanding
 from eventing.sql.threads import in_database
 from eventing.store.connection import AsyncRedis
 from eventing.store.errors import RedisError
@@ -87,7 +87,9 @@ def _believed(claim: Vector, own: str, published: int) -> Vector:
     return claim if claim.get(own, 0) <= published else {feed: at for feed, at in claim.items() if feed != own}
 
 
-async def _refusal(rp: str, subscription: str, standing: Standing | None, now_s: float) -> ApplicationError | None:
+async def _refusal(
+    rp: str, subscription: str, standing: HolderStanding | None, now_s: float
+) -> ApplicationError | None:
     """Make the refusal while this domain does not deliver the subscription; None if it does."""
     me, now_ms = config().domain, int(now_s * 1000)
     if standing is not None and takeover.delivers(standing, me, now_ms):

@@ -17,7 +17,7 @@ class CountedReader(Protocol):
         """The reader."""
 
 
-class Tally:
+class AudienceTally:
     """Readings of one RP at this gateway, by audience. Sessions report them (gateway/delivery/session.py)."""
 
     __slots__ = ("_changed", "_labels", "counts", "needs")

@@ -19,7 +19,7 @@ from eventing.management.maelstrom_node import WORKLOADS, maelstrom_node_run
 from eventing.sim.digest import EventDigest
 from eventing.sim.errors import ScenarioError
 from eventing.sim.plots import plots_write
-from eventing.sim.progress import Progress
+from eventing.sim.progress import SimulationProgress
 from eventing.sim.results import RunResult, as_json, as_text
 from eventing.sim.run import SimulationRun
 from eventing.sim.scenario import DOMAINS_MAX, DURATION_S_MAX, Scenario, bundled_names, scenario_path, scenario_read
@@ -137,11 +137,11 @@ class Command(BaseCommand):
         result.digest = digest.hexdigest() if digest is not None else ""
         return result
 
-    def _progress(self) -> Progress:
+    def _progress(self) -> SimulationProgress:
         shown = self.stderr.isatty()
 
         def write(line: str) -> None:
             self.stderr.write(f"\r{line}\x1b[K" if shown else line, ending="" if shown else "\n", style_func=str)
             self.stderr.flush()
 
-        return Progress(time.monotonic, write, 0.5 if shown else 10.0)
+        return SimulationProgress(time.monotonic, write, 0.5 if shown else 10.0)

@@ -3,7 +3,7 @@
     machine = Machine(rules, open_alarms)
     for output in machine.handle(Observed(rule.id, findings), now):
         ...                            # Raised, Changed, Cleared (operations/rules/alarms.py)
-    machine.handle(Tick(), now)        # now and then: observations expire
+    machine.handle(TimePassed(), now)  # now and then: observations expire
 
 The life of one object under one rule (for example a subscription under a lag rule):
 
@@ -98,11 +98,11 @@ class RulesInForce:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class TimePassed:
     """Time has passed."""
 
 
-Input = Observed | RulesInForce | Tick
+Input = Observed | RulesInForce | TimePassed
 
 
 @dataclass(slots=True)
@@ -173,7 +173,7 @@ class Machine:
                     outputs += self._observed(watch, findings, now)
             case RulesInForce(rules):
                 outputs += self._rules(rules)
-            case Tick():
+            case TimePassed():
                 outputs += self._passed(self._watches.values(), now)
         return outputs
 

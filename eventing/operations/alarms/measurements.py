@@ -17,7 +17,7 @@ from eventing.log import control
 from eventing.operations.alarms import findings
 from eventing.operations.alarms.evaluation import ABOUTS_MAX, Observed
 from eventing.operations.alarms.findings import EndpointMeasurement, LagMeasurement, LeaseMeasurement
-from eventing.operations.alarms.sources import Sources
+from eventing.operations.alarms.sources import SourceMeasurements
 from eventing.operations.samples import progress
 from eventing.operations.samples.sampling import counts
 from eventing.peering.services.deliveries import deliveries_shown
@@ -43,7 +43,7 @@ class Measurements:
 
     def __init__(self) -> None:
         self._at = 0
-        self._sources = Sources()
+        self._sources = SourceMeasurements()
         self._behind: dict[tuple[str, str], tuple[float, Mapping[str, int], bool]] = {}
 
     def measure(self, rules: InForce, now: float) -> list[Observed]:

@@ -67,7 +67,7 @@ class _Followed:
         return Last(self.last_at.get(source, self.begun), known and not self.behind)
 
 
-class Sources:
+class SourceMeasurements:
     """The reads of one gateway while it leads. Synchronous."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ import logging
 from datetime import UTC, datetime
 
 from eventing.core.errors import ApplicationError
-from eventing.operations.alarms.evaluation import Machine, RulesInForce, Tick
+from eventing.operations.alarms.evaluation import Machine, RulesInForce, TimePassed
 from eventing.operations.alarms.losses import Losses, alarmed
 from eventing.operations.alarms.measurements import Measurements
 from eventing.operations.models import Alarm
@@ -122,7 +122,7 @@ class _Lead:
         """Load the rules, measure, report."""
         self.now = now
         machine = self._with_rules(now)
-        outputs = machine.handle(Tick(), now)
+        outputs = machine.handle(TimePassed(), now)
         assert self._rules is not None  # noqa: S101 - just loaded
         if self._rules.domain or self._rules.rps:
             for observed in self._measurements.measure(self._rules, now):

@@ -17,7 +17,7 @@ from eventing.conf import config
 from eventing.core.timestamps import timestamp
 from eventing.operations.models import Alarm
 from eventing.operations.notification.models import ContactPoint
-from eventing.operations.notification.selectors import Pending
+from eventing.operations.notification.selectors import PendingNotification
 from eventing.operations.notification.shapes import LISTED_MAX, NotificationData, NotifiedAlarm
 from eventing.operations.services.alarms import alarm_answer
 from eventing.subscriptions.push.modes import PushRequest
@@ -30,7 +30,7 @@ RAISED, RESOLVED = "raised", "resolved"
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ContactPointMessage:
     """A message to one contact point."""
 
     id: str
@@ -39,7 +39,7 @@ class Message:
     data: NotificationData
 
 
-def message_of(row: ContactPoint, found: Pending, at: datetime) -> Message:
+def message_of(row: ContactPoint, found: PendingNotification, at: datetime) -> ContactPointMessage:
     """Make the message about these alarms."""
     alarms = [*((one, RAISED) for one in found.raised), *((one, RESOLVED) for one in found.resolved)]
     counted = [(len(found.raised), RAISED), (len(found.resolved), RESOLVED)]
@@ -48,16 +48,18 @@ def message_of(row: ContactPoint, found: Pending, at: datetime) -> Message:
         text = f"{_status(*alarms[0])}: {alarms[0][0].detail}"
     digest = hashlib.sha256(row.id.encode() + b"".join(b" %d %b" % (one.id, how.encode()) for one, how in alarms))
     data = _data(row, text, [_notified(*one) for one in alarms[:LISTED_MAX]], max(0, len(alarms) - LISTED_MAX))
-    return Message(f"msg_{digest.hexdigest()[:32]}", NOTIFIED, at, data)
+    return ContactPointMessage(f"msg_{digest.hexdigest()[:32]}", NOTIFIED, at, data)
 
 
-def message_of_test(row: ContactPoint, by: str, at: datetime) -> Message:
+def message_of_test(row: ContactPoint, by: str, at: datetime) -> ContactPointMessage:
     """Make a message that tests a contact point."""
     digest = hashlib.sha256(f"{row.id} {at.timestamp()}".encode()).hexdigest()[:32]
-    return Message(f"msg_{digest}", TESTED, at, _data(row, f"Test of the contact point {row.name} by {by}.", [], 0))
+    return ContactPointMessage(
+        f"msg_{digest}", TESTED, at, _data(row, f"Test of the contact point {row.name} by {by}.", [], 0)
+    )
 
 
-def webhook_request(message: Message, secret: str, now: int) -> PushRequest:
+def webhook_request(message: ContactPointMessage, secret: str, now: int) -> PushRequest:
     """Make the signed request of a message.
 
     Args:
@@ -87,7 +89,7 @@ def webhook_request(message: Message, secret: str, now: int) -> PushRequest:
     )
 
 
-def mail_text(message: Message) -> tuple[str, str]:
+def mail_text(message: ContactPointMessage) -> tuple[str, str]:
     """Return subject and body of a mail."""
     data = message.data
     subject = " ".join(f"[Herald {data.domain}] {data.text}".split())

@@ -21,7 +21,7 @@ PENDING_MAX = 1000  # bound: alarms of one message, listed or counted; the other
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingNotification:
     """Alarms that a contact point is to be notified of, the latest first."""
 
     raised: Sequence[Alarm]
@@ -61,7 +61,7 @@ def contact_point_get(contact_point: str, *, lock: bool = False) -> ContactPoint
     return row
 
 
-def pending(row: ContactPoint, now: datetime) -> Pending:
+def pending(row: ContactPoint, now: datetime) -> PendingNotification:
     """Return what a contact point is to be notified of.
 
     Raised: open alarms of at least its severity, of which it was not notified, that are neither muted nor acknowledged. Resolved: alarms
@@ -78,7 +78,7 @@ def pending(row: ContactPoint, now: datetime) -> Pending:
     )
     ended = notified.filter(resolved=False, alarm__cleared_at__isnull=False).values("alarm")
     resolved = Alarm.objects.filter(id__in=ended).order_by("-cleared_at", "-id")[:PENDING_MAX] if row.resolved else []
-    return Pending(list(raised), list(resolved))
+    return PendingNotification(list(raised), list(resolved))
 
 
 def contact_point_answer(row: ContactPoint) -> ContactPointAnswer:

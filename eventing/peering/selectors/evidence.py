@@ -17,7 +17,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _signed = msgpack_reader(Signed)
 
 
-class Pending(NamedTuple):
+class PendingProof(NamedTuple):
     """A proof to send to a peer; its `id` is passed to `evidence_spread` afterwards."""
 
     id: int
@@ -25,13 +25,13 @@ class Pending(NamedTuple):
     other: Signed
 
 
-def evidence_pending(peer: str, limit: int = PENDING_MAX) -> list[Pending]:
+def evidence_pending(peer: str, limit: int = PENDING_MAX) -> list[PendingProof]:
     """Return the next proofs, oldest first, that `peer` has neither received nor delivered."""
     if not _is_any():
         return []
     through = EvidenceSpread.objects.filter(peer=peer).values_list("through", flat=True).first() or 0
     rows = Evidence.objects.filter(id__gt=through).exclude(carrier=peer).order_by("id")[:limit]
-    return [Pending(row.id, *seals_of(row)) for row in rows]
+    return [PendingProof(row.id, *seals_of(row)) for row in rows]
 
 
 @remembered

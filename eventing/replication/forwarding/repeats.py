@@ -14,7 +14,7 @@ from eventing.log.federated_bulk import WantedRuns
 from eventing.peering.models import Acquaintance
 from eventing.peering.selectors.partners import Partner
 from eventing.peering.services.misbehaviour import misbehaviour_note
-from eventing.replication.rules.repeats import Repeat, Repeats, SentRun
+from eventing.replication.rules.repeats import Repeat, RepeatBudgets, SentRun
 from eventing.rps.selectors.rendezvous_points import histories_bytes
 from eventing.store import peer_state
 
@@ -24,7 +24,7 @@ class _Sent:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.repeats = Repeats()
+        self.repeats = RepeatBudgets()
 
 
 _sent = per_process(_Sent)

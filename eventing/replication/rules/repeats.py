@@ -99,7 +99,7 @@ class SentHistory:
         self.copied_at = 0.0
 
 
-class Repeats:
+class RepeatBudgets:
     """What was sent to domains, and their budgets. `now` is in seconds of any steady clock."""
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
     """Timer: probe, state, decide."""
 
 
-class Publish(msgspec.Struct, frozen=True, gc=False):
+class PublishTimer(msgspec.Struct, frozen=True, gc=False):
     """Timer of the origin."""
 
 
@@ -108,8 +108,8 @@ class RoutedDomain:
         match given:
             case Fired(Turn()):
                 return [SetTimer(Turn(), TURN_S * (0.9 + 0.2 * chance.random())), *self._turn(now)]
-            case Fired(Publish()):
-                return [SetTimer(Publish(), PUBLISH_S), *self._hold(self._held + 1, ORIGIN)]
+            case Fired(PublishTimer()):
+                return [SetTimer(PublishTimer(), PUBLISH_S), *self._hold(self._held + 1, ORIGIN)]
             case Fired(AnswerDue(peer, run=run)) if self._due.pop(given.timer, self) is None:
                 self._counts[peer][1 if run else 3] += 1
             case MessageReceived(peer, ProbeSent(number)):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from eventing.overlay.machine import Chance, Fired, Id
-from eventing.sim.routed.member import ORIGIN, PUBLISH_S, TURN_S, Publish, RoutedDomain, Turn
+from eventing.sim.routed.member import ORIGIN, PUBLISH_S, TURN_S, PublishTimer, RoutedDomain, Turn
 from eventing.sim.scenario import Scenario
 
 NEAR = (-2, -1, 1, 2)
@@ -45,7 +45,7 @@ class RoutedPopulation:
         """Start all, at random phases, and the origin's feed."""
         for domain in range(self._domains):
             yield domain, Fired(Turn()), TURN_S * self._chance.random()
-        yield ORIGIN, Fired(Publish()), PUBLISH_S
+        yield ORIGIN, Fired(PublishTimer()), PUBLISH_S
 
     def links(self, domain: int) -> Mapping[Id, Any]:
         """Return no links of an overlay: there is none."""

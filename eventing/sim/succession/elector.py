@@ -23,7 +23,7 @@ PROBE_S = 1.5
 """Seconds after which a probe without an answer is missed."""
 
 
-class Tick(msgspec.Struct, frozen=True, gc=False):
+class ElectorTick(msgspec.Struct, frozen=True, gc=False):
     """Timer and start of a domain."""
 
 
@@ -111,8 +111,8 @@ class ElectorDomain:
         if self.stored.standing is None:
             self.stored.standing = succession.newcomer(now_ms)
         match given:
-            case Fired(Tick()):
-                again = SetTimer(Tick(), TICK_S * (0.9 + 0.2 * chance.random()))
+            case Fired(ElectorTick()):
+                again = SetTimer(ElectorTick(), TICK_S * (0.9 + 0.2 * chance.random()))
                 return [again, *self._state(now), *self._look(now_ms, chance)]
             case Fired(ProbeEnds(number)) if self._answered < number:
                 self._standing(succession.home_missed(self._held, now_ms))

@@ -8,7 +8,7 @@ from typing import Any
 from eventing.overlay.machine import Chance, Fired, Id
 from eventing.overlay.succession import SuccessionRules
 from eventing.sim.scenario import Scenario
-from eventing.sim.succession.elector import TICK_S, ElectorDomain, Tick
+from eventing.sim.succession.elector import TICK_S, ElectorDomain, ElectorTick
 
 SILENCE_MS = 5000
 
@@ -35,7 +35,7 @@ class SuccessionPopulation:
     def again(self, domain: int) -> tuple[Any, Any]:
         """Make a domain as after a restart: with what it had stored."""
         self.members[domain] = made = ElectorDomain(domain, self._rules, self._domains, self.members[domain].stored)
-        return made, Fired(Tick())
+        return made, Fired(ElectorTick())
 
     def newcomer(self, domain: int, contact: int) -> tuple[Any, Any]:
         """Make a domain that joins later."""
@@ -44,7 +44,7 @@ class SuccessionPopulation:
     def start(self) -> Iterable[tuple[int, Any, float]]:
         """Start all, at random phases."""
         for domain in range(self._domains):
-            yield domain, Fired(Tick()), TICK_S * self._chance.random()
+            yield domain, Fired(ElectorTick()), TICK_S * self._chance.random()
 
     def links(self, domain: int) -> Mapping[Id, Any]:
         """Return no links: there is no overlay."""

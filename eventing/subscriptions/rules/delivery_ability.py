@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from eventing.overlay.takeover import Standing, TakeoverRules, delivers
+from eventing.overlay.takeover import HolderStanding, TakeoverRules, delivers
 
 
 class EndpointAbility(NamedTuple):
@@ -28,7 +28,7 @@ class EndpointAbility(NamedTuple):
 
 
 def is_held_back(
-    rules: TakeoverRules, me: str, standing: Standing, endpoint: EndpointAbility | None, now_ms: int
+    rules: TakeoverRules, me: str, standing: HolderStanding, endpoint: EndpointAbility | None, now_ms: int
 ) -> bool:
     """Return True if this holder takes its next step, a beat or a takeover, not now.
 

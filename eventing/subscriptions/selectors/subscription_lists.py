@@ -40,7 +40,7 @@ class SubscriptionLag:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class SubscriptionLagPage:
     """A page; `complete`: whether the order covers all subscriptions that match."""
 
     items: list[SubscriptionLag]
@@ -56,7 +56,7 @@ def subscriptions_listed(
     cursor: str | None = None,
     limit: int = LIMIT_DEFAULT,
     now: datetime | None = None,
-) -> Listing:
+) -> SubscriptionLagPage:
     """Return a page of the domain's durable subscriptions.
 
     Args:
@@ -78,7 +78,9 @@ def subscriptions_listed(
     found = list((_by_id if sort == "id" else _by_end)(rows, cursor)[: limit + 1])
     more, found = len(found) > limit, found[:limit]
     key = (found[-1].id if sort == "id" else f"{_micros(found[-1].expires_at)} {found[-1].id}") if more else ""
-    return Listing(subscriptions_behind(found), cursor_of(f"subscriptions-{sort}", key) if more else None, True)
+    return SubscriptionLagPage(
+        subscriptions_behind(found), cursor_of(f"subscriptions-{sort}", key) if more else None, True
+    )
 
 
 def subscriptions_behind(rows: Sequence[Subscription]) -> list[SubscriptionLag]:
@@ -94,7 +96,7 @@ def _behind(row: Subscription, found: LagResult) -> SubscriptionLag:
     return SubscriptionLag(row, found.cursor, found.lag)
 
 
-def listed_by_lag(rows: QuerySet[Subscription], cursor: str | None, limit: int) -> Listing:
+def listed_by_lag(rows: QuerySet[Subscription], cursor: str | None, limit: int) -> SubscriptionLagPage:
     """Return a page of these rows, the greatest lag first. Raises InvalidCursor, redis.RedisError."""
     looked, complete = _lag_queries(rows)
     behind = {one.id: found for one, found in zip(looked, lags(looked), strict=True)}
@@ -109,7 +111,7 @@ def listed_by_lag(rows: QuerySet[Subscription], cursor: str | None, limit: int) 
     found = Subscription.objects.in_bulk([one for _, one in first])
     items = [_behind(found[one], behind[one]) for _, one in first if one in found]
     following = f"{-first[-1][0]} {first[-1][1]}" if more else ""
-    return Listing(items, cursor_of("subscriptions-lag", following) if more else None, complete)
+    return SubscriptionLagPage(items, cursor_of("subscriptions-lag", following) if more else None, complete)
 
 
 def _lag_queries(rows: QuerySet[Subscription]) -> tuple[list[LagQuery], bool]:

@@ -37,7 +37,7 @@ class RefusedRecord(msgspec.Struct, array_like=True):
     why: Annotated[str, Meta(max_length=SENTENCE_CHARS_MAX)]
 
 
-class Message(msgspec.Struct, array_like=True):
+class SharingMessage(msgspec.Struct, array_like=True):
     """A message of a holder to another."""
 
     version: int
@@ -55,7 +55,7 @@ class SharingAnswer(msgspec.Struct, array_like=True):
 
 
 encode = msgspec.msgpack.Encoder().encode
-T = TypeVar("T", Message, SharingAnswer)
+T = TypeVar("T", SharingMessage, SharingAnswer)
 
 
 def decoded(data: bytes, kind: type[T]) -> T:

@@ -41,7 +41,7 @@ from eventing.log.shared_subscriptions import (
     write_all,
 )
 from eventing.overlay import takeover
-from eventing.overlay.takeover import Standing
+from eventing.overlay.takeover import HolderStanding
 from eventing.peering.models import Peer
 from eventing.peering.selectors.peers import peer_get
 from eventing.peering.services.misbehaviour import misbehaviour_note
@@ -67,10 +67,10 @@ from eventing.subscriptions.sharing.messages import (
     LINES_MAX,
     RECORDS_MAX,
     SENTENCE_CHARS_MAX,
-    Message,
     RefusedRecord,
     SentLine,
     SharingAnswer,
+    SharingMessage,
     decoded,
     encode,
 )
@@ -95,7 +95,7 @@ def subscriptions(sender: Sender, body: bytes) -> bytes:
     """Answer a message of an active peer (peering/wire/endpoints.py). Raises wire.BadMessage, redis.RedisError."""
     peer = sender.peer
     assert peer is not None  # noqa: S101 - only hello is open to others
-    message, now = decoded(body, Message), timezone.now()
+    message, now = decoded(body, SharingMessage), timezone.now()
     refused = []
     for position, statement in enumerate(message.records):
         try:
@@ -221,7 +221,7 @@ def _able(running: dict[str, tuple[SharedSubscription, Subscription]]) -> Mappin
 def _held_back(
     row: Subscription,
     shared: SharedSubscription,
-    standing: Standing,
+    standing: HolderStanding,
     able: Mapping[str, EndpointAbility],
     now: datetime,
 ) -> bool:
@@ -240,14 +240,14 @@ def _ticked(
     now: datetime,
     *,
     asked: bool,
-) -> dict[str, tuple[Kept, Standing]]:
+) -> dict[str, tuple[Kept, HolderStanding]]:
     """Return the standings after time has passed, as written; without those that another process changed meanwhile.
 
     Those that would be taken over are left until the other holders have been asked.
     """
     me, at_ms = config().domain, now_ms(now)
     places = {one: SubscriptionKey(row.at, row.id) for one, (_, row) in running.items()}
-    found: dict[str, tuple[Kept, Standing]] = {}
+    found: dict[str, tuple[Kept, HolderStanding]] = {}
     changes: list[StandingChange] = []
     for one, kept in zip(places, read_all(list(places.values())), strict=True):
         shared, row = running[one]
@@ -270,7 +270,7 @@ def _ticked(
 
 
 def _line(
-    shared: SharedSubscription, row: Subscription, kept: Kept, standing: Standing | None, now: datetime
+    shared: SharedSubscription, row: Subscription, kept: Kept, standing: HolderStanding | None, now: datetime
 ) -> SentLine | None:
     """Return the line to send: this domain's own if it delivers, else the received one; None if no delivering holder is
     known.
@@ -311,7 +311,7 @@ def _lines(
     shared: SharedSubscription,
     row: Subscription,
     kept: Kept,
-    standing: Standing,
+    standing: HolderStanding,
     now: datetime,
     outgoing: dict[str, _Outgoing],
 ) -> None:
@@ -399,7 +399,7 @@ def _send(name: str, what: _Outgoing) -> bool:
         if peer is None:
             return False
         try:
-            data = call(peer.url, name, PATH, encode(Message(VERSION, records, lines)), left_s)
+            data = call(peer.url, name, PATH, encode(SharingMessage(VERSION, records, lines)), left_s)
             _answered(peer, sent, decoded(data, SharingAnswer))
         except PeerError as error:
             logger.info("%s refuses the message about shared subscriptions: %s", name, error.detail)

@@ -12,7 +12,7 @@ from portal.supervisor.backup.checking import check, source_opened
 from portal.supervisor.backup.errors import BackupError
 from portal.supervisor.backup.making import backup_make
 from portal.supervisor.backup.output import PIPE
-from portal.supervisor.backup.progress import Progress, size
+from portal.supervisor.backup.progress import BackupProgress, size
 
 
 class Command(BaseCommand):
@@ -33,7 +33,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Make or check it."""
-        file, progress = options["file"], Progress(quiet=options["json"])
+        file, progress = options["file"], BackupProgress(quiet=options["json"])
         if options["json"] and file == PIPE and not options["check"]:
             raise CommandError("--json prints on stdout, where the backup goes with -; leave one of them out.")
         try:

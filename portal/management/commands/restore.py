@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from eventing.conf import config
 from portal.supervisor.backup.errors import BackupError
-from portal.supervisor.backup.progress import Progress
+from portal.supervisor.backup.progress import BackupProgress
 from portal.supervisor.backup.restoring import backup_restore
 
 
@@ -32,7 +32,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Restore it."""
-        progress = Progress(quiet=options["json"])
+        progress = BackupProgress(quiet=options["json"])
         records = not options["without_records"]
         try:
             found = backup_restore(

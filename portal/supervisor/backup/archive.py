@@ -148,7 +148,7 @@ class ArchiveWriter:
         self.written += len(content)
 
 
-class Member:
+class ArchiveMember:
     """A member that is being read; what is not read of it is read by the archive."""
 
     def __init__(self, archive: ArchiveReader, name: str, size: int) -> None:
@@ -199,7 +199,7 @@ class ArchiveReader:
         self.head = decode(Head, content)
         self._digests.add(first.name, first.size, first.end())
 
-    def members(self) -> Iterator[Member]:
+    def members(self) -> Iterator[ArchiveMember]:
         """Yield every member but the documents. Raises BackupError for a file that is damaged or not whole."""
         while (member := self._next()) is not None:
             if member.name == MANIFEST:
@@ -211,7 +211,7 @@ class ArchiveReader:
             self._digests.add(member.name, member.size, member.end())
         raise BackupError(f"The file is not whole: it ends without a manifest. {_DAMAGED}")
 
-    def _end(self, member: Member) -> None:
+    def _end(self, member: ArchiveMember) -> None:
         self.manifest = decode(Manifest, member.content())
         member.end()
         found = self._digests.sections()
@@ -232,7 +232,7 @@ class ArchiveReader:
             size -= len(part)
         return b"".join(parts)
 
-    def _next(self) -> Member | None:
+    def _next(self) -> ArchiveMember | None:
         block = self.read(BLOCK)
         if block == bytes(BLOCK):
             return None
@@ -247,4 +247,4 @@ class ArchiveReader:
             raise BackupError("The file has a member that no backup of Herald has; it was not made by herald backup.")
         if not 0 <= info.size <= _BYTES_MAX.get(name.partition("/")[0], MEMBER_BYTES_MAX):
             raise BackupError(f"The file is damaged: its member {name} is larger than one can be. {_DAMAGED}")
-        return Member(self, name, info.size)
+        return ArchiveMember(self, name, info.size)

@@ -15,7 +15,7 @@ from portal.supervisor.backup.archive import ArchiveReader
 from portal.supervisor.backup.contents import Head, Manifest
 from portal.supervisor.backup.errors import BackupError
 from portal.supervisor.backup.output import PIPE
-from portal.supervisor.backup.progress import Progress, size
+from portal.supervisor.backup.progress import BackupProgress, size
 
 
 class CheckedBackup(NamedTuple):
@@ -64,7 +64,7 @@ def source_opened(source: str, spool: Path | None = None) -> Iterator[BinaryIO]:
         yield file
 
 
-def check(file: BinaryIO, progress: Progress) -> CheckedBackup:
+def check(file: BinaryIO, progress: BackupProgress) -> CheckedBackup:
     """Read all of it, from the beginning. Raises BackupError where it is damaged or not whole."""
     file.seek(0)
     with progress.step("check"):

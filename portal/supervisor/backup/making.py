@@ -27,7 +27,7 @@ from portal.supervisor.backup.archive import ArchiveWriter
 from portal.supervisor.backup.contents import FORMAT, Head
 from portal.supervisor.backup.database import PostgresSnapshot, sqlite_copy, sqlite_migrations, sqlite_rows
 from portal.supervisor.backup.errors import BackupError
-from portal.supervisor.backup.progress import Progress, size
+from portal.supervisor.backup.progress import BackupProgress, size
 from portal.supervisor.errors import StartError
 
 FOLDER_PREFIX = "backup-"
@@ -37,7 +37,9 @@ STORES = ("HERALD_REDIS_URL", "HERALD_DATABASE_URL")
 _LENGTH = struct.Struct(">I")
 
 
-def backup_make(config: Config, target: str, *, records: bool, replace: bool, progress: Progress) -> dict[str, Any]:
+def backup_make(
+    config: Config, target: str, *, records: bool, replace: bool, progress: BackupProgress
+) -> dict[str, Any]:
     """Write a backup to the file `target`, or to stdout for `-`; return what it holds.
 
     Args:
@@ -110,7 +112,9 @@ def _abandoned(folder: Path) -> bool:
     return True
 
 
-def _written(config: Config, file: BinaryIO, folder: Path, *, records: bool, progress: Progress) -> dict[str, Any]:
+def _written(
+    config: Config, file: BinaryIO, folder: Path, *, records: bool, progress: BackupProgress
+) -> dict[str, Any]:
     """Write all members in the order that a restore relies on: the database before the logs."""
     rows = 0
     with contextlib.ExitStack() as stack, progress.step("database"):
@@ -167,7 +171,7 @@ def file_places(config: Config) -> list[tuple[str, Path]]:
     return places if "://" in config.reports_place else [*places, ("reports", Path(config.reports_place))]
 
 
-def _files(writer: ArchiveWriter, section: str, place: Path, progress: Progress) -> int:
+def _files(writer: ArchiveWriter, section: str, place: Path, progress: BackupProgress) -> int:
     """Write the files of a folder, as far as they are written now; return how many have names that a backup cannot hold."""
     left_out = 0
     for folder, names, files in os.walk(place):

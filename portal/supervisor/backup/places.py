@@ -27,7 +27,7 @@ DATABASE_FILES = ("herald.sqlite3", "herald.sqlite3-wal", "herald.sqlite3-shm")
 _STAY = {LOCK_FILE, RESTORE_MARK, STAGING, f"{RESTORE_MARK}.new", "logs", "redis.sock"}
 
 
-class Places:
+class RestoreFolders:
     """Folders of the domain that is restored."""
 
     def __init__(self, config: Config) -> None:

@@ -20,7 +20,7 @@ def size(count: int) -> str:
     return f"{value:.1f} TiB"
 
 
-class Progress:
+class BackupProgress:
     """Steps with their time. `quiet` prints none."""
 
     def __init__(self, *, quiet: bool = False) -> None:

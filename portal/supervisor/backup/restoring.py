@@ -22,7 +22,7 @@ from eventing.log.lineage import lineage_begin
 from eventing.store.errors import RedisError
 from portal.supervisor import data_folder, redis_server
 from portal.supervisor.backup import archive
-from portal.supervisor.backup.archive import ArchiveReader, Member
+from portal.supervisor.backup.archive import ArchiveMember, ArchiveReader
 from portal.supervisor.backup.checking import CheckedBackup, check, source_opened
 from portal.supervisor.backup.contents import Head
 from portal.supervisor.backup.database import (
@@ -33,8 +33,8 @@ from portal.supervisor.backup.database import (
     sqlite_require_sound,
 )
 from portal.supervisor.backup.errors import BackupError
-from portal.supervisor.backup.places import Places
-from portal.supervisor.backup.progress import Progress, size
+from portal.supervisor.backup.places import RestoreFolders
+from portal.supervisor.backup.progress import BackupProgress, size
 from portal.supervisor.errors import StartError
 
 _LENGTH = struct.Struct(">I")
@@ -44,7 +44,9 @@ ROOM_FACTOR = (
 )
 
 
-def backup_restore(config: Config, source: str, *, records: bool, replace: bool, progress: Progress) -> dict[str, Any]:
+def backup_restore(
+    config: Config, source: str, *, records: bool, replace: bool, progress: BackupProgress
+) -> dict[str, Any]:
     """Make a domain of a backup, in the data folder and stores that are configured; return what was restored.
 
     Args:
@@ -111,11 +113,18 @@ class _Restore:
     """One restore, with the data folder locked."""
 
     def __init__(
-        self, config: Config, file: BinaryIO, found: CheckedBackup, *, records: bool, replace: bool, progress: Progress
+        self,
+        config: Config,
+        file: BinaryIO,
+        found: CheckedBackup,
+        *,
+        records: bool,
+        replace: bool,
+        progress: BackupProgress,
     ) -> None:
         self._config, self._file, self._found, self._progress = config, file, found, progress
         self._records, self._replace = records, replace
-        self._places = Places(config)
+        self._places = RestoreFolders(config)
         self._epochs = 0
 
     def run(self) -> dict[str, Any]:
@@ -180,7 +189,7 @@ class _Restore:
             )
         return bool(occupied)
 
-    def _require_sound(self, first: Member | None) -> None:
+    def _require_sound(self, first: ArchiveMember | None) -> None:
         """Extract the SQLite database and check it, before anything is changed."""
         if not self._places.sqlite:
             return
@@ -211,7 +220,7 @@ class _Restore:
                     stack.enter_context(postgres_prepared(head.migrations, head.tables))
             yield
 
-    def _write_members(self, members: Iterator[Member], first: Member | None) -> None:
+    def _write_members(self, members: Iterator[ArchiveMember], first: ArchiveMember | None) -> None:
         """Write what the members hold, section by section, in the order of the file."""
         progress, head = self._progress, self._found.head
         member = first
@@ -246,7 +255,7 @@ class _Restore:
                 member = next(members, None)
             progress.about = f"{count:,} files"
 
-    def _write_member(self, member: Member) -> int:
+    def _write_member(self, member: ArchiveMember) -> int:
         if member.name == archive.SECRET:
             path = self._config.data_path / "secret_key"
             path.unlink(missing_ok=True)
@@ -281,7 +290,7 @@ class _Restore:
 class _DataPlane:
     """The records of the data plane among the members; `after` is the first member behind them."""
 
-    def __init__(self, members: Iterator[Member], first: Member | None) -> None:
+    def __init__(self, members: Iterator[ArchiveMember], first: ArchiveMember | None) -> None:
         self._members, self.after = members, first
 
     def __iter__(self) -> Iterator[bytes]:
@@ -298,7 +307,7 @@ class _DataPlane:
             self.after = next(self._members, None)
 
 
-def _write_file(path: Path, member: Member) -> int:
+def _write_file(path: Path, member: ArchiveMember) -> int:
     """Write a member to a new file; return 1."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as file:

@@ -167,11 +167,11 @@ def test_every_page_of_the_console_leads_to_the_documents_and_the_api() -> None:
 
 
 def test_a_file_that_is_a_link_to_elsewhere_is_not_shown(tmp_path: Path) -> None:
-    from portal.documentation.sources import Sources
+    from portal.documentation.sources import DocumentSources
 
     (tmp_path / "docs").mkdir()
     (tmp_path / "secret.md").write_text("secret")
     (tmp_path / "docs" / "a.md").write_text("# A")
     (tmp_path / "docs" / "b.md").symlink_to(tmp_path / "secret.md")
     (tmp_path / "docs" / "key.pem").write_text("secret")
-    assert set(Sources(tmp_path).by_address) == {"a"}
+    assert set(DocumentSources(tmp_path).by_address) == {"a"}

@@ -15,7 +15,7 @@ import pytest
 from demo.harness.servers import ROOT
 from portal.queues import BrokerAway
 from portal.supervisor.child import Child, ChildSpec
-from portal.supervisor.liveness import Progress, WorkWatch
+from portal.supervisor.liveness import WorkProgress, WorkWatch
 from portal.supervisor.process_group import ProcessGroup
 from portal.supervisor.terminal import Terminal
 
@@ -31,7 +31,7 @@ class Work:
         self.under_way = False
         self.waits: int | Exception = 1
         self.watch = WorkWatch(
-            lambda: Progress(self.turns, self.under_way), self._waiting, busy_s=BUSY_S, now=lambda: self.now
+            lambda: WorkProgress(self.turns, self.under_way), self._waiting, busy_s=BUSY_S, now=lambda: self.now
         )
         self.watch.goes_on()  # the first look has nothing to compare with
 

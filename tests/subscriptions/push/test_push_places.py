@@ -12,8 +12,8 @@ from eventing.subscriptions.push.process.places import (
     IN_FLIGHT_MAX,
     SLOW_IN_FLIGHT_MAX,
     SLOW_S,
-    Place,
-    Places,
+    RequestPlace,
+    RequestPlaces,
 )
 
 
@@ -21,7 +21,7 @@ def course(host: str, *, failing: bool = False) -> Any:
     return SimpleNamespace(host=(host, 443), is_failing=failing, queued=False)
 
 
-def taken(places: Places, now: float = 0.0) -> list[tuple[Any, Place]]:
+def taken(places: RequestPlaces, now: float = 0.0) -> list[tuple[Any, RequestPlace]]:
     found = []
     while (one := places.next(now)) is not None:
         found.append((one.course, one.place))
@@ -29,7 +29,7 @@ def taken(places: Places, now: float = 0.0) -> list[tuple[Any, Place]]:
 
 
 def test_failing_endpoints_leave_the_places_of_others_free() -> None:
-    places = Places()
+    places = RequestPlaces()
     for number in range(1000):
         places.stand_in_line(course(f"dead{number}", failing=True))
     assert len(taken(places)) == 1, "each begins a while after the one before it"
@@ -48,7 +48,7 @@ def test_failing_endpoints_leave_the_places_of_others_free() -> None:
 
 
 def test_endpoints_that_hang_for_the_first_time_free_their_places_soon() -> None:
-    places = Places()
+    places = RequestPlaces()
     for number in range(IN_FLIGHT_MAX):
         places.stand_in_line(course(f"hangs{number}"))
     hanging = taken(places)
@@ -65,7 +65,7 @@ def test_endpoints_that_hang_for_the_first_time_free_their_places_soon() -> None
 
 
 def test_a_host_has_a_bounded_number_and_delays_no_other() -> None:
-    places = Places()
+    places = RequestPlaces()
     for _ in range(HOST_IN_FLIGHT_MAX + 3):
         places.stand_in_line(course("one"))
     places.stand_in_line(course("other"))
@@ -78,7 +78,7 @@ def test_a_host_has_a_bounded_number_and_delays_no_other() -> None:
 
 
 def test_a_course_waits_in_one_line_only_and_in_the_line_of_its_present_standing() -> None:
-    places, turned = Places(), course("a")
+    places, turned = RequestPlaces(), course("a")
     places.stand_in_line(turned)
     places.stand_in_line(turned)
     turned.is_failing = True

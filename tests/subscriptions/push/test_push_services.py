@@ -33,7 +33,7 @@ from eventing.subscriptions.push.services.outcomes import (
     standings_save,
 )
 from eventing.subscriptions.push.services.replays import dead_letters_replay, range_replay
-from eventing.subscriptions.push.services.vault import NotOpened, unseal
+from eventing.subscriptions.push.services.vault import SecretsNotOpened, unseal
 from eventing.subscriptions.services.subscriptions import subscription_create, subscription_update
 from tests.planes import events_made, principal, types_at
 
@@ -64,7 +64,7 @@ def test_neither_the_row_nor_the_answer_has_a_secret(new_rp: NewRp, ben: Princip
 def test_what_is_sealed_for_one_subscription_opens_for_no_other(new_rp: NewRp, ben: Principal) -> None:
     rp = new_rp()
     sealed = bytes(PushEndpoint.objects.get(pk=hook(rp, ben).id).sealed)
-    with pytest.raises(NotOpened):
+    with pytest.raises(SecretsNotOpened):
         unseal(hook(rp, ben).id, sealed)
 
 

@@ -25,7 +25,7 @@ from eventing.operations.notification.rules.contact_points import (
     name_checked,
 )
 from eventing.operations.notification.selectors import contact_point_get
-from eventing.operations.notification.services.vault import NotOpened, SealedTarget, seal, unseal
+from eventing.operations.notification.services.vault import SealedTarget, TargetNotOpened, seal, unseal
 from eventing.outbox.services import change
 from eventing.rps.rules.watches import SEVERITIES
 from eventing.sql.random_ids import random_id
@@ -97,7 +97,7 @@ def contact_point_change(
         if changes.keys() & {"url", "secret", "to"}:
             try:
                 held = unseal(row.id, bytes(row.sealed))
-            except NotOpened:
+            except TargetNotOpened:
                 held = SealedTarget()
             _aim(row, _target(row.kind, held, changes))
         if changes.get("resolved") and not row.resolved:  # alarms that ended before are not notified now

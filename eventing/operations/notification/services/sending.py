@@ -28,11 +28,22 @@ from eventing.access.rules.permission import require_operator
 from eventing.conf import config
 from eventing.core.errors import ApplicationError
 from eventing.core.principals import Principal
-from eventing.operations.notification.messages import Message, mail_text, message_of, message_of_test, webhook_request
+from eventing.operations.notification.messages import (
+    ContactPointMessage,
+    mail_text,
+    message_of,
+    message_of_test,
+    webhook_request,
+)
 from eventing.operations.notification.models import REASON_CHARS_MAX, AlarmNotice, ContactPoint
 from eventing.operations.notification.rules.contact_points import retry_s
-from eventing.operations.notification.selectors import Pending, contact_point_get, contact_points_due, pending
-from eventing.operations.notification.services.vault import NotOpened, SealedTarget, unseal
+from eventing.operations.notification.selectors import (
+    PendingNotification,
+    contact_point_get,
+    contact_points_due,
+    pending,
+)
+from eventing.operations.notification.services.vault import SealedTarget, TargetNotOpened, unseal
 from eventing.operations.notification.shapes import ContactPointTestedAnswer
 from eventing.outbox.services import change
 from eventing.subscriptions.push.rules.addresses import endpoint_url, ports_parse
@@ -48,7 +59,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class NotificationOutcome:
     """What came of an attempt: `reason` is a short code or sentence."""
 
     delivered: bool
@@ -59,7 +70,7 @@ class Outcome:
 def notices_send(*, now: datetime | None = None) -> int:
     """Send what is due to all contact points at once. Returns how many messages were accepted. Safe to run side by side."""
     now = now or timezone.now()
-    claimed: list[tuple[ContactPoint, Pending, Message]] = []
+    claimed: list[tuple[ContactPoint, PendingNotification, ContactPointMessage]] = []
     for row in contact_points_due(now):
         found = pending(row, now)
         since = found.since
@@ -90,28 +101,28 @@ def contact_point_test(
     return ContactPointTestedAnswer(outcome.delivered, outcome.reason, outcome.took_ms)
 
 
-async def _attempt_all(messages: Sequence[tuple[ContactPoint, Message]]) -> list[Outcome]:
+async def _attempt_all(messages: Sequence[tuple[ContactPoint, ContactPointMessage]]) -> list[NotificationOutcome]:
     return await asyncio.gather(*[_attempt(row, message) for row, message in messages])
 
 
-async def _attempt(row: ContactPoint, message: Message) -> Outcome:
+async def _attempt(row: ContactPoint, message: ContactPointMessage) -> NotificationOutcome:
     began = time.perf_counter()
     try:
         target = unseal(row.id, bytes(row.sealed))
         async with asyncio.timeout(ATTEMPT_S):
             send = _send_webhook(target, message) if target.url else asyncio.to_thread(_send_mail, target, message)
             delivered, reason = await send
-    except NotOpened:
+    except TargetNotOpened:
         delivered, reason = False, "sealed with another HERALD_SECRET_KEY: state the target again"
     except TimeoutError:
         delivered, reason = False, "timeout"
     except (OSError, SMTPException, ValueError, ApplicationError) as error:
         log.warning("The contact point %s cannot be notified: %s", row.name, type(error).__name__)
         delivered, reason = False, f"{type(error).__name__}: {error}"
-    return Outcome(delivered, reason[:REASON_CHARS_MAX], round((time.perf_counter() - began) * 1000))
+    return NotificationOutcome(delivered, reason[:REASON_CHARS_MAX], round((time.perf_counter() - began) * 1000))
 
 
-async def _send_webhook(target: SealedTarget, message: Message) -> tuple[bool, str]:
+async def _send_webhook(target: SealedTarget, message: ContactPointMessage) -> tuple[bool, str]:
     settings = config()
     url = endpoint_url(target.url, ports=ports_parse(settings.push_ports), private=settings.push_private, member="url")
     network = PushNetwork(settings.push_private, settings.port, settings.push_proxy, TlsContexts(settings.push_ca_file))
@@ -123,7 +134,7 @@ async def _send_webhook(target: SealedTarget, message: Message) -> tuple[bool, s
     return judged(answer) is AttemptVerdict.DELIVERED, answer.reason
 
 
-def _send_mail(target: SealedTarget, message: Message) -> tuple[bool, str]:
+def _send_mail(target: SealedTarget, message: ContactPointMessage) -> tuple[bool, str]:
     settings = config()
     connection = get_connection(
         "django.core.mail.backends.smtp.EmailBackend",
@@ -141,7 +152,7 @@ def _send_mail(target: SealedTarget, message: Message) -> tuple[bool, str]:
     return mail.send() == 1, "accepted"
 
 
-def _note(row: ContactPoint, found: Pending, outcome: Outcome, now: datetime) -> None:
+def _note(row: ContactPoint, found: PendingNotification, outcome: NotificationOutcome, now: datetime) -> None:
     """Note the outcome; the alarms of a message that was accepted are not notified again."""
     with transaction.atomic():
         held = ContactPoint.objects.select_for_update().filter(id=row.id).first()

@@ -16,7 +16,7 @@ class SealedTarget(msgspec.Struct, array_like=True, frozen=True):
     to: tuple[str, ...] = ()
 
 
-class NotOpened(Exception):
+class TargetNotOpened(Exception):
     """The target was sealed with another HERALD_SECRET_KEY: it has to be stated again."""
 
 
@@ -30,11 +30,11 @@ def seal(contact_point: str, target: SealedTarget) -> bytes:
 
 
 def unseal(contact_point: str, data: bytes) -> SealedTarget:
-    """Decrypt what `seal` made. Raises NotOpened."""
+    """Decrypt what `seal` made. Raises TargetNotOpened."""
     try:
         return _decode(opened(data, _place(contact_point)).encode())
     except (SealBroken, Undecodable):
-        raise NotOpened from None
+        raise TargetNotOpened from None
 
 
 def _place(contact_point: str) -> str:

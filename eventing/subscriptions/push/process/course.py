@@ -64,7 +64,7 @@ class Course:
         self.update(row)
 
     def update(self, row: EndpointRow) -> None:
-        """Take what is stored. Raises NotOpened, InvalidRequest (settings do not allow the address any more, or the
+        """Take what is stored. Raises SecretsNotOpened, InvalidRequest (settings do not allow the address any more, or the
         credential has expired).
         """
         settings = config()

@@ -51,7 +51,7 @@ from eventing.subscriptions.push.selectors import (
     states_count,
 )
 from eventing.subscriptions.push.services.outcomes import GivenUp, StandingFound, given_up_note
-from eventing.subscriptions.push.services.vault import NotOpened
+from eventing.subscriptions.push.services.vault import SecretsNotOpened
 from eventing.subscriptions.push.wire.client import PushClient, PushNetwork
 from eventing.subscriptions.push.wire.tls import TlsContexts
 from eventing.telemetry import metrics
@@ -252,12 +252,12 @@ class Deliverer:
                 course = self._courses[row.id] = self._at.setdefault(row.rp, {})[row.id] = Course(row, feed)
                 if course.is_shared:
                     self._shared.add(course)
-            except (NotOpened, ApplicationError) as error:
+            except (SecretsNotOpened, ApplicationError) as error:
                 self._refuse(row, error)
 
-    def _refuse(self, row: EndpointRow, error: NotOpened | ApplicationError) -> None:
+    def _refuse(self, row: EndpointRow, error: SecretsNotOpened | ApplicationError) -> None:
         """Pause an endpoint that cannot be called: its secrets were sealed with another key, or settings changed."""
-        reason = NOT_OPENED if isinstance(error, NotOpened) else str(error)
+        reason = NOT_OPENED if isinstance(error, SecretsNotOpened) else str(error)
         self._recorder.stands(StandingFound(row.id, row.generation, paused(row.standing, reason)))
         self._end(row.id)
 

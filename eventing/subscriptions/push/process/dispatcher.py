@@ -26,7 +26,7 @@ from eventing.store.push_attempts import PushAttempt
 from eventing.subscriptions.push.modes import StoredEvent
 from eventing.subscriptions.push.process.access_records import PushAccessRecords
 from eventing.subscriptions.push.process.course import Course
-from eventing.subscriptions.push.process.places import FAILING_EVERY_S, Place, Places
+from eventing.subscriptions.push.process.places import FAILING_EVERY_S, RequestPlace, RequestPlaces
 from eventing.subscriptions.push.process.recorder import Recorder
 from eventing.subscriptions.push.process.side_requests import SideRequests
 from eventing.subscriptions.push.rules.delivery_window import DeliveryWindow, Part
@@ -71,7 +71,7 @@ class Dispatcher:
         self._records = records
         self._held = held
         self._place = place
-        self._places = Places()
+        self._places = RequestPlaces()
         self._again: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.began = asyncio.Event()
@@ -140,7 +140,7 @@ class Dispatcher:
         if not self._tasks and not self._places.waiting:
             self.began.clear()  # the metrics say so already
 
-    async def _turn(self, course: Course, place: Place) -> None:
+    async def _turn(self, course: Course, place: RequestPlace) -> None:
         try:
             now = time.time()
             if course.has_work and course.wait_s(now) <= 0:

@@ -18,7 +18,7 @@ from eventing.store.push_endings import PushEnding, ending_done, ending_take, en
 from eventing.subscriptions.push.modes import PushRequest
 from eventing.subscriptions.push.rules.addresses import endpoint_url, ports_parse
 from eventing.subscriptions.push.rules.verdicts import AttemptVerdict, judged
-from eventing.subscriptions.push.services.vault import EndpointSecrets, NotOpened, unseal
+from eventing.subscriptions.push.services.vault import EndpointSecrets, SecretsNotOpened, unseal
 from eventing.subscriptions.push.services.websub import WEBSUB, websub_exists
 from eventing.subscriptions.push.services.ws_eventing import manager_address
 from eventing.subscriptions.push.websub.callbacks import denial_url
@@ -109,7 +109,7 @@ class EndingSender:
                 return
             address, request = made
             url = endpoint_url(address, ports=ports_parse(settings.push_ports), private=settings.push_private)
-        except (NotOpened, Undecodable, InvalidRequest):
+        except (SecretsNotOpened, Undecodable, InvalidRequest):
             return
         for pause_s in PAUSES_S:
             await asyncio.sleep(pause_s)

@@ -25,7 +25,7 @@ from eventing.subscriptions.push.rules.addresses import endpoint_url, ports_pars
 from eventing.subscriptions.push.rules.options import CHALLENGE
 from eventing.subscriptions.push.rules.signatures import secret_parse, signature_key
 from eventing.subscriptions.push.rules.verdicts import EXCERPT_BYTES_MAX, AttemptVerdict, PushAnswer
-from eventing.subscriptions.push.services.vault import NotOpened, signing_master, unseal
+from eventing.subscriptions.push.services.vault import SecretsNotOpened, signing_master, unseal
 from eventing.subscriptions.push.services.warnings import OwnerWarning, warning_done, warning_failed, warnings_due
 from eventing.subscriptions.push.webhook.mode import WARNING_KIND, WebhookMode, made_event
 from eventing.subscriptions.push.wire.client import PushClient
@@ -65,7 +65,7 @@ class OwnerWarnings:
     async def _warn(self, warning: OwnerWarning) -> None:
         try:
             target = _target(warning)
-        except (NotOpened, ApplicationError) as error:
+        except (SecretsNotOpened, ApplicationError) as error:
             log.warning("push: the owner of %s cannot be warned: %s", warning.subscription, type(error).__name__)
             await in_database(warning_failed)(warning)
             return
@@ -99,7 +99,7 @@ class OwnerWarnings:
 
 
 def _target(warning: OwnerWarning) -> PushTarget:
-    """Return the address to warn. Raises NotOpened, InvalidRequest."""
+    """Return the address to warn. Raises SecretsNotOpened, InvalidRequest."""
     settings, held, signature = config(), unseal(warning.subscription, warning.sealed), warning.signature
     url = endpoint_url(
         held.warn_url, ports=ports_parse(settings.push_ports), private=settings.push_private, member="deliver.warn_url"

@@ -27,7 +27,7 @@ HOST_IN_FLIGHT_MAX = 64  # bound: requests in flight to one host and port; furth
 
 
 @dataclass(eq=False, slots=True)
-class Place:
+class RequestPlace:
     """A place of one request: at a host, taken at a time of the loop's clock; `kind` is healthy, failing or slow."""
 
     host: Host
@@ -39,14 +39,14 @@ class Placed(NamedTuple):
     """A course and the place that it has."""
 
     course: Course
-    place: Place
+    place: RequestPlace
 
 
 HEALTHY, FAILING, SLOW = "healthy", "failing", "slow"
 PLACES = {HEALTHY: IN_FLIGHT_MAX, FAILING: FAILING_IN_FLIGHT_MAX, SLOW: SLOW_IN_FLIGHT_MAX}
 
 
-class Places:
+class RequestPlaces:
     """The places of one deliverer."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Places:
         self._lines: dict[str, deque[Course]] = {HEALTHY: deque(), FAILING: deque()}
         self._hosts: dict[Host, int] = {}
         self._host_lines: dict[Host, deque[Course]] = {}
-        self._taken: OrderedDict[Place, None] = OrderedDict()  # healthy ones, the oldest first
+        self._taken: OrderedDict[RequestPlace, None] = OrderedDict()  # healthy ones, the oldest first
 
     def stand_in_line(self, course: Course) -> None:
         """Have a course wait for its turn, unless it waits already."""
@@ -90,7 +90,7 @@ class Places:
         """True if a failing endpoint has a place, and waits only for the time after the one before it."""
         return bool(self._lines[FAILING]) and self._free[FAILING] > 0
 
-    def leave(self, place: Place) -> None:
+    def leave(self, place: RequestPlace) -> None:
         """Give a place back."""
         self._free[place.kind] += 1
         self._taken.pop(place, None)
@@ -127,10 +127,10 @@ class Places:
             count += 1
         return count
 
-    def _take(self, host: Host, kind: str, now: float) -> Place:
+    def _take(self, host: Host, kind: str, now: float) -> RequestPlace:
         self._free[kind] -= 1
         self._hosts[host] = self._hosts.get(host, 0) + 1
-        place = Place(host, now, kind)
+        place = RequestPlace(host, now, kind)
         if kind == HEALTHY:
             self._taken[place] = None
         else:

@@ -42,10 +42,10 @@ from eventing.subscriptions.push.services.standings import changed_event, standi
 from eventing.subscriptions.push.services.vault import (
     SECRETS_MAX,
     EndpointSecrets,
-    NotOpened,
     SealedCredential,
     SealedIdentity,
     SealedSecret,
+    SecretsNotOpened,
     seal,
     unseal,
 )
@@ -263,7 +263,7 @@ def _sealed_of(options: WebhookOptions | SinkOptions, secrets: tuple[SealedSecre
 def _secrets(row: PushEndpoint) -> EndpointSecrets | None:
     try:
         return unseal(row.subscription_id, bytes(row.sealed))
-    except NotOpened:
+    except SecretsNotOpened:
         return None
 
 

@@ -63,7 +63,7 @@ class EndpointSecrets(msgspec.Struct, array_like=True, frozen=True):
         return tuple(one.value for one in self.secrets if one.until is None or one.until > at)
 
 
-class NotOpened(Exception):
+class SecretsNotOpened(Exception):
     """The secrets of an endpoint were sealed with another key."""
 
 
@@ -83,11 +83,11 @@ def seal(subscription: str, secrets: EndpointSecrets) -> bytes:
 
 
 def unseal(subscription: str, data: bytes) -> EndpointSecrets:
-    """Decrypt what `seal` made. Raises NotOpened."""
+    """Decrypt what `seal` made. Raises SecretsNotOpened."""
     try:
         return _decode(opened(bytes(data), _place(subscription)).encode())
     except (SealBroken, Undecodable):
-        raise NotOpened from None
+        raise SecretsNotOpened from None
 
 
 def _place(subscription: str) -> str:

@@ -24,7 +24,7 @@ from typing import Any, Self
 
 import httpx
 
-from demo.harness.network import Member, Network
+from demo.harness.network import Network, NetworkDomain
 from demo.harness.reader import Reader
 from demo.harness.servers import wait_for
 from tests.subscriptions.push.receiver import Receiver
@@ -216,7 +216,7 @@ class Scene:
         self._receiver.__exit__(kind, error, trace)
 
     @property
-    def here(self) -> Member:
+    def here(self) -> NetworkDomain:
         return self.network[HERE]
 
     # -- what makes it lively -----------------------------------------------------------------------------------------

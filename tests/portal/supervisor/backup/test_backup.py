@@ -34,8 +34,8 @@ from portal.supervisor.backup import newest, restoring
 from portal.supervisor.backup.checking import check
 from portal.supervisor.backup.errors import BackupError
 from portal.supervisor.backup.making import backup_make
-from portal.supervisor.backup.places import Places
-from portal.supervisor.backup.progress import Progress
+from portal.supervisor.backup.places import RestoreFolders
+from portal.supervisor.backup.progress import BackupProgress
 from portal.supervisor.backup.restoring import backup_restore
 from portal.supervisor.diagnosis.backups import backup_finding
 from portal.supervisor.errors import StartError
@@ -68,11 +68,15 @@ class Place:
 
     def backup(self, file: Path, *, replace: bool = False) -> dict[str, Any]:
         with self.used():
-            return backup_make(self.config, str(file), records=True, replace=replace, progress=Progress(quiet=True))
+            return backup_make(
+                self.config, str(file), records=True, replace=replace, progress=BackupProgress(quiet=True)
+            )
 
     def restore(self, file: Path, *, replace: bool = False) -> dict[str, Any]:
         with self.used():
-            return backup_restore(self.config, str(file), records=True, replace=replace, progress=Progress(quiet=True))
+            return backup_restore(
+                self.config, str(file), records=True, replace=replace, progress=BackupProgress(quiet=True)
+            )
 
     @property
     def env(self) -> dict[str, str]:
@@ -81,7 +85,7 @@ class Place:
 
     @property
     def is_empty(self) -> bool:
-        return Places(self.config).occupied() == ""
+        return RestoreFolders(self.config).occupied() == ""
 
 
 @pytest.fixture
@@ -325,7 +329,7 @@ def test_a_backup_that_does_not_fit_the_settings_is_refused(
     with pytest.raises(BackupError, match=says):
         place.restore(archive_of(stopped))
     assert not (place.folder / "herald.sqlite3").exists()
-    assert Places(place.config).mark is None
+    assert RestoreFolders(place.config).mark is None
 
 
 @pytest.mark.parametrize(
@@ -382,7 +386,7 @@ def test_a_backup_that_is_killed_leaves_nothing_that_looks_whole(
     }
     killed_when(place.env, ["backup", str(file)], moments[moment])
     with contextlib.suppress(FileNotFoundError), file.open("rb") as content:  # it was faster
-        check(content, Progress(quiet=True))
+        check(content, BackupProgress(quiet=True))
     place.backup(file, replace=True)
     assert [path.name for path in files.iterdir()] == ["killed.tar"]
     assert not list(place.folder.glob("backup-*.tmp"))
@@ -413,7 +417,7 @@ def test_a_restore_that_is_killed_refuses_the_start_and_the_next_one_begins_anew
 
 
 def test_a_restore_that_fails_puts_back_what_was_there(tmp_path: Path) -> None:
-    places = Places(Config(data_dir=str(tmp_path)))
+    places = RestoreFolders(Config(data_dir=str(tmp_path)))
     for name in ("herald.sqlite3", "redis/appendonly.aof", "records/a.parquet", "secret_key"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
@@ -429,7 +433,7 @@ def test_a_restore_that_fails_puts_back_what_was_there(tmp_path: Path) -> None:
 
 
 def test_a_mark_that_cannot_be_read_removes_nothing(tmp_path: Path) -> None:
-    places = Places(Config(data_dir=str(tmp_path)))
+    places = RestoreFolders(Config(data_dir=str(tmp_path)))
     (tmp_path / "herald.sqlite3").write_text("rows")
     (tmp_path / data_folder.RESTORE_MARK).write_text("{")
     with pytest.raises(BackupError, match="look through the folder"):
