@@ -32,7 +32,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, slots=True)
 class IdleCosts:
-    """What processes cost in an idle time.
+    """Cost of idle processes.
 
     Attributes:
         processes: their number at the end.

@@ -2,7 +2,7 @@
 
 One process that answers 204 at once at GOOD ports, and accepts connections that it never answers at DEAD ports. Its first line
 of output is its ports as JSON. Events carry `"n":NUMBER` and `"at":NANOSECONDS` of CLOCK_MONOTONIC; for each path it
-notes how many came, which were lost so far, repeated or out of order, and the delays. `GET /taken` at the first port
+notes how many arrived, which were lost so far, repeated or out of order, and the delays. `GET /taken` at the first port
 returns these as JSON and begins anew.
 """
 

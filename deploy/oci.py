@@ -22,7 +22,7 @@ GZIP_LEVEL = 6
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What the archive is made of. `owners`: (uid, gid) of paths that are not root's, by their path in the image."""
+    """Contents of the archive. `owners`: (uid, gid) of paths that are not root's, by their path in the image."""
 
     root: Path
     name: str

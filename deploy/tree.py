@@ -18,7 +18,7 @@ from deploy.wheels import BuildError
 
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 HOME = Path("/usr/lib/herald")
-"""Where the folder is on the machine that runs it."""
+"""Path of the folder on the machine that runs it."""
 COMMANDS = {"herald": "herald.commands", "herald-server": "portal.command_line"}
 NEVER_USED = (
     # of pyarrow: Flight, the modules for Substrait and ORC, and what extensions in C++ and Cython are built with

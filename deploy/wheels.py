@@ -69,7 +69,7 @@ def build(into: Path) -> list[Path]:
 
 
 class BuildError(Exception):
-    """A wheel could not be built; the text says what to do."""
+    """A wheel could not be built; the text states what to do."""
 
 
 def version(project: Path = ROOT / "deploy" / "wheel") -> str:

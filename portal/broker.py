@@ -51,7 +51,7 @@ six seconds."""
 
 VERIFIED: dict[str, Any] = {"ssl_cert_reqs": "required"}
 """TLS with a verified certificate, for kombu's Redis transport: without it any certificate is accepted. Parameters of the URL (`ssl_...`)
-come first."""
+are first."""
 VERIFIED_AMQP: dict[str, Any] = {"cert_reqs": ssl.CERT_REQUIRED, "server_hostname": None}
 """TLS with a verified certificate of the URL's host, for RabbitMQ: without it the certificate of any host is accepted."""
 

@@ -70,7 +70,7 @@ class GatewayServer(uvicorn.Server):
     """uvicorn server that notifies the supervisor when it accepts connections, and leaves its sessions to other gateways in time.
 
     Args:
-        ready_text: what the supervisor is told then.
+        ready_text: what is reported to the supervisor then.
         stopping: called when the server begins to stop.
     """
 
@@ -98,7 +98,7 @@ class GatewayServer(uvicorn.Server):
             super().handle_exit(sig, frame)
 
     async def on_tick(self, counter: int) -> bool:
-        """Begin to drain, as the first signal says."""
+        """Begin to drain, on the first signal."""
         if self._signals and self._draining is None and not self.should_exit:
             self._draining = asyncio.create_task(self._drain(self._signals[0]))
         return await super().on_tick(counter)

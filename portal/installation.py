@@ -1,4 +1,4 @@
-"""Where this server lies: in a source tree, with manage.py beside it, or installed from its wheel, with `herald-server`.
+"""Location of this server: in a source tree, with manage.py beside it, or installed from its wheel, with `herald-server`.
 
 Messages name the commands that work in the installation that prints them.
 """

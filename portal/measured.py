@@ -20,7 +20,7 @@ httpcore searches all folders with each request: a fifth of what a request costs
 ONLY_POSTGRESQL = ("django.contrib.postgres",)
 """Fields that Django REST framework looks for, with psycopg: 5 MiB."""
 ONLY_TRACING = ("opentelemetry.sdk", "requests")
-"""What the client of Redis and Django REST framework look for, and only the export of spans uses: 6 MiB and 0.1 s."""
+"""Modules that the client of Redis and Django REST framework look for, and only the export of spans uses: 6 MiB and 0.1 s."""
 
 
 def measure_as(name: str) -> None:

@@ -68,7 +68,7 @@ class SmallServer(GatewayServer):
 
 
 def prepared() -> str:
-    """Prepare what is in SQL. Returns what the supervisor says of it, as JSON. Raises StartError."""
+    """Prepare what is in SQL. Returns what the supervisor prints about it, as JSON. Raises StartError."""
     database = prepare_database(config().migrate)
     prepare_identity()
     said = {"database": database, "login": login_url(config())}

@@ -41,7 +41,7 @@ class JobRun:
     job: str
     name: str
     staging: Staging | None = None
-    """Where Spark writes the tables before they are copied to `output`; None: there at once."""
+    """Folder in which Spark writes the tables before they are copied to `output`; None: there at once."""
 
     @classmethod
     def begin(cls, output: Location, job: str, staging: Staging | None = None) -> JobRun:

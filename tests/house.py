@@ -40,6 +40,8 @@ LIVE = {
 CACHES = {"cache", "lru_cache"}
 CONTAINER = "eventing/core/container.py"
 """Holds the one object that changes for the whole process."""
+PROGRAMS = ("demo/", "examples/")
+"""Programs of their own, whose processes hold what they like: ports that tests reserve, a user's one client."""
 QUESTION = re.compile(r"(How|What|When|Where|Whether|Which|Who|Whoever|Whom|Whose|Why)\b")
 """Opening words by which a docstring is a question's answer and no verb or noun phrase of the field."""
 SPEECH = re.compile(r"\b(says?|said|tells?|told|hears?|heard|comes?|came|goes|gone|went|whoever)\b")
@@ -150,6 +152,13 @@ def process_wide(tree: ast.Module, changing: Collection[str]) -> list[str]:
     return sorted(changed & bound.keys()) + caches
 
 
+def process_wide_objects(parsed: list[tuple[str, ast.Module]]) -> dict[str, list[str]]:
+    """The names of process-wide objects that change, by module."""
+    changing = changing_classes(parsed)
+    counted = ((name, tree) for name, tree in parsed if name != CONTAINER and not name.startswith(PROGRAMS))
+    return {name: held for name, tree in counted if (held := process_wide(tree, changing))}
+
+
 def _bound(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     """What is assigned to names at the level of the module."""
     for node in tree.body:
@@ -221,8 +230,7 @@ def main() -> None:
     for name, places in shared.items() if listed else ():
         print(f"    {name}: {', '.join(places)}")
     _print("lines of Python outside tests", lines(names), TARGETS["lines"])
-    changing = changing_classes(parsed)
-    objects = {name: held for name, tree in parsed if name != CONTAINER and (held := process_wide(tree, changing))}
+    objects = process_wide_objects(parsed)
     _print("process-wide objects that change", sum(map(len, objects.values())), TARGETS["objects"])
     for name, held in sorted(objects.items()) if listed else ():
         print(f"    {name}: {', '.join(held)}")

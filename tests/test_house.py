@@ -1,4 +1,4 @@
-"""The counts of `make house`, on small trees."""
+"""The counts of `make house`, on small trees and on this one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,20 @@ import ast
 
 import pytest
 
-from tests.house import QUESTION, SPEECH, changing_classes, class_names, folders_of, matching, process_wide, room
+from tests.house import (
+    QUESTION,
+    SPEECH,
+    TARGETS,
+    changing_classes,
+    class_names,
+    files,
+    folders_of,
+    matching,
+    modules,
+    process_wide,
+    process_wide_objects,
+    room,
+)
 
 
 @pytest.mark.parametrize(
@@ -58,3 +71,11 @@ def test_docstrings_that_open_with_a_question_word_or_let_things_speak_are_found
     tree = ast.parse('''"""Which way."""\nclass A:\n    """Runs."""\n    x = 1\n    """What a lease says."""\n''')
     assert matching(QUESTION, [("a.py", tree)], at_start=True) == ["a.py:1: Which way.", "a.py:5: What a lease says."]
     assert matching(SPEECH, [("a.py", tree)]) == ["a.py:5: What a lease says."]
+
+
+def test_this_tree_keeps_its_promises() -> None:
+    parsed = list(modules(files()))
+    assert class_names(parsed) == {}
+    assert process_wide_objects(parsed) == {}
+    assert matching(QUESTION, parsed, at_start=True) == []
+    assert len(matching(SPEECH, parsed)) <= TARGETS["speech"]

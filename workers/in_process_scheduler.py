@@ -27,7 +27,7 @@ def repeat(
     A process that ends does not wait for them: like all tasks they may be cut short anywhere.
 
     Args:
-        ran: called after each run, whatever came of it, on the thread of its task.
+        ran: called after each run, successful or not, on the thread of its task.
     """
     threads = [
         threading.Thread(target=_repeat, args=(app, name, PERIODS_S[name], stopping, ran), name=name, daemon=True)

@@ -1,4 +1,4 @@
-"""Scheduler of the domain's periodic tasks: one thread in each host's forwarder, of which whoever is first takes what is due.
+"""Scheduler of the domain's periodic tasks: one thread in each host's forwarder, the first of which takes what is due.
 
     look (each second) -> take what is due, by leases in SQL -> send it to the worker's queue, or run it here without a worker
 
@@ -54,7 +54,7 @@ class LeasedScheduler:
         self._holder = f"{socket.gethostname()} {os.getpid()}"
         self._registered = False
         self.looks = 0
-        """How many looks have ended, whatever came of them."""
+        """Number of looks that have ended, successful or not."""
 
     def start(self) -> threading.Thread:
         """Start the thread. A process that ends does not wait for it."""

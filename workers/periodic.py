@@ -22,13 +22,13 @@ def periodic_start(
     looked: Callable[[], None] = lambda: None,
 ) -> Callable[[], int]:
     """Start the threads of a forwarder that begin periodic tasks. Returns a function that returns how far the schedule of the domain's has
-    come: a number that rises while it goes on.
+    come: a number that rises while it continues.
 
     Args:
         has_workers: whether a worker runs the domain's tasks; else threads of this process do (docs/decisions/0073).
         waiting: returns the length of the worker's queue.
         stopping: whether the process ends.
-        looked: called whenever the schedule has gone on.
+        looked: called whenever the schedule has continued.
     """
     if not has_workers and connection.vendor == "sqlite":
         return _repeat_all(app, stopping, looked)

@@ -1,4 +1,4 @@
-"""When a small domain runs its periodic tasks: at their periods while something changes, else rarely (docs/decisions/0110). Pure.
+"""Schedule of a small domain's periodic tasks: at their periods while something changes, else rarely (docs/decisions/0110). Pure.
 
 | state | tasks |
 |---|---|
@@ -35,7 +35,7 @@ OF_FEDERATION = frozenset(
         "workers.tasks.carry_out_placement",
     }
 )
-"""Tasks that find nothing while no other domain is known. With others they keep their periods: messages come by Redis, too."""
+"""Tasks that find nothing while no other domain is known. With others they keep their periods: messages arrive by Redis, too."""
 
 
 class QuietSchedule:
@@ -58,7 +58,7 @@ class QuietSchedule:
         self.lease_at: float | None = None
 
     def changed(self, now: float, *, alone: bool, lease_at: float | None) -> None:
-        """Note that SQL changed, and what it says now."""
+        """Note that SQL changed, and its present contents."""
         self._active_until = now + ACTIVE_S
         if self.alone and not alone:
             for name in OF_FEDERATION:

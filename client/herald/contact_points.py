@@ -11,7 +11,7 @@ _CONTACT_POINTS = "/api/v1/contact-points"
 
 
 class ContactPoints:
-    """Who is notified of alarms, by webhook or mail; each by its id or name. All methods raise HeraldError."""
+    """Contact points, which are notified of alarms by webhook or mail; each by its id or name. All methods raise HeraldError."""
 
     def __init__(self, rest: Rest) -> None:
         self._rest = rest

@@ -32,7 +32,7 @@ class LoginRefused(HeraldError):
 
 @dataclass(frozen=True, slots=True)
 class DeviceAuthorization:
-    """What a person needs to approve a login: the code, the page, and the page with the code; and the seconds for it."""
+    """Codes with which a person approves a login: the code, the page, and the page with the code; and the seconds for it."""
 
     user_code: str
     url: str

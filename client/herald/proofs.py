@@ -1,7 +1,7 @@
 """Proofs of one event: that a domain published exactly these bytes, at this place of its feed. Verified locally.
 
     document = await client.proof(rp, cursor)                # a domain's statement; it may be any replica
-    proved = check(document, rp=rp, fingerprint="yWt1...")   # verified, whoever stated it; raises ProofError
+    proved = check(document, rp=rp, fingerprint="yWt1...")   # verified, no matter who stated it; raises ProofError
 
 What is checked: the event's hash leads by the Merkle path (RFC 9162) to the root that the origin sealed; the seal's
 signature is by a key of the origin's domain document, within that key's window; that document is signed by the domain's

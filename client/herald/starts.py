@@ -1,4 +1,4 @@
-"""Where reading begins: a word, a cursor, or a time, as the domain reads it."""
+"""Starts of reading: a word, a cursor, or a time, as the domain reads it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def start_text(start: str | datetime) -> str:
 
 
 def explained(error: Problem, start: str | None) -> Problem:
-    """Return the error of a domain about a start; where the domain knows no times, it says that."""
+    """Return the error of a domain about a start; where the domain knows no times, the error states that."""
     if error.code != "invalid-cursor" or start is None or not start.startswith(TIME_PREFIX):
         return error
     return Problem(error.type, error.title, error.status, _UNSUPPORTED, extra=error.extra)

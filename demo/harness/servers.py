@@ -78,7 +78,7 @@ async def eventually(
 
 
 def as_at_a_terminal(prepare: Callable[[], None]) -> Callable[[], None]:
-    """Return a `preexec_fn` that does what `prepare` does, and takes hangups and Ctrl-C, which whoever started this process may ignore:
+    """Return a `preexec_fn` that does what `prepare` does, and takes hangups and Ctrl-C, which the parent of this process may ignore:
     nohup, a script that put it into the background.
     """
 

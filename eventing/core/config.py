@@ -741,12 +741,12 @@ class Config:
 
     @property
     def records_place(self) -> str:
-        """Where the access records are: an absolute path, or the URL of an object store."""
+        """Place of the access records: an absolute path, or the URL of an object store."""
         return self.records_url or str(self.records_path)
 
     @property
     def reports_place(self) -> str:
-        """Where the reports are: an absolute path, or the URL of an object store."""
+        """Place of the reports: an absolute path, or the URL of an object store."""
         if "://" in self.reports_dir:
             return self.reports_dir
         return str(Path(self.reports_dir).resolve() if self.reports_dir else self.data_path / "reports")
@@ -779,7 +779,7 @@ class Config:
 
     @property
     def fenced(self) -> bool:
-        """Whether another Redis server may take the place of the present one. The embedded one has no replicas, and restarts
+        """True if another Redis server may take the place of the present one. The embedded one has no replicas, and restarts
         from its own file."""
         return bool(self.redis_url)
 

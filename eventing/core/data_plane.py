@@ -2,7 +2,7 @@
 
 A data plane is one server, a server that Sentinels watch, or several primaries, each with a share of the rendezvous points: the
 shards of a Redis or Valkey Cluster, or separate servers. All share one rule: a key's slot is CRC16 of its hash tag modulo
-16384 (redis.io/topics/cluster-spec), and each slot has one primary. In a cluster the servers say which; otherwise
+16384 (redis.io/topics/cluster-spec), and each slot has one primary. In a cluster the servers state which; otherwise
 the slots are divided evenly, in the order in which the address names the servers.
 """
 
@@ -166,7 +166,7 @@ def slot_of_key(key: str | bytes) -> int:
 
 
 class Primary(NamedTuple):
-    """A server that takes writes, with the number of its replicas where the topology tells it."""
+    """A server that takes writes, with the number of its replicas where the topology states it."""
 
     place: ServerAddress
     replicas: int = 0

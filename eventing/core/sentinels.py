@@ -1,4 +1,4 @@
-"""How Sentinels are asked, which may demand other credentials than the servers that they watch: parameters of an address. Pure."""
+"""Connections to Sentinels, which may demand other credentials than the servers that they watch: parameters of an address. Pure."""
 
 from __future__ import annotations
 

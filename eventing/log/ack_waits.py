@@ -81,7 +81,7 @@ def replicas_connected(info: Any) -> int:
 
 
 class DurableCalls:
-    """Calls of scripts about one log that are answered once their effects are as durable as a level says. Only for scripts that may be
+    """Calls of scripts about one log that are answered once their effects are as durable as a level demands. Only for scripts that may be
     called again: a call may be repeated after a connection broke."""
 
     def __init__(self, client: redis.asyncio.Redis) -> None:

@@ -43,7 +43,7 @@ _decode = msgpack_reader(list)
 
 
 class DataPlaneCounts(NamedTuple):
-    """What a data plane holds: logs, and events in them."""
+    """Contents of a data plane: logs, and events in them."""
 
     logs: int
     events: int

@@ -1,4 +1,4 @@
-"""What a gateway knows of the durability that its data plane provides, and when it asks again.
+"""Durability of the data plane as a gateway knows it, and the times at which it asks again.
 
 | asked again | when |
 |---|---|
@@ -73,7 +73,7 @@ class KnownDurability:
         return self._known
 
     def doubt(self) -> None:
-        """Ask anew: a replica that has gone is waited for in vain, and one that has come is missed."""
+        """Ask anew: a replica that has left is waited for in vain, and one that has joined is missed."""
         if self._clock() - self._asked_at > SHORT_S:
             self._ask_apart()
 

@@ -40,7 +40,7 @@ REVEAL_WAIT_MS = (
 
 
 class ReadableEnd(NamedTuple):
-    """How far readers may have a log.
+    """Extent of a log that readers may have.
 
     Attributes:
         epoch: of cursors.

@@ -3,7 +3,7 @@
 Plumtree sends an announcement by each lazy link for each message, and most links are lazy: with eight links to a domain, three
 announcements for each copy, from both ends of a link at about the same time. They are needed only where an eager link has failed. So:
 
-- A vector goes with whatever is sent to the peer anyway, once others had time to join it (RIDE_S).
+- A vector is sent with whatever is sent to the peer anyway, once others had time to join it (RIDE_S).
 - A vector that nothing carries gets a message of its own later (ALONE_S), by when further events are in it.
 - Either message, with its answer, states both vectors. So one end of a link is first, and the other waits SECOND_S longer, by when it has
   nothing left to state, unless the first has less. Both ends compute which is first, from their names, so nothing is agreed.

@@ -1,7 +1,7 @@
 """Candidates for links from the signed directory: even draws by the domain's own chance.
 
 The directory has each domain once, however often and by whom its record was sent, so liars have no more than their share of the draws, and
-neither shuffles nor other domains' words are needed (docs/decisions/0057). Domains at which this one has a place come first (`pairing`):
+neither shuffles nor other domains' words are needed (docs/decisions/0057). Domains at which this one has a place are first (`pairing`):
 draws of them are as even, and they accept.
 """
 

@@ -38,7 +38,7 @@ def is_in_share(seed: int, key_hash: int, limit: int) -> bool:
 
 
 def share_of(seed: int, key_hashes: Sequence[int], numbers: Iterable[int], limit: int) -> list[int]:
-    """Those of the numbers whose keys are in a share, as `is_in_share` says, in one pass."""
+    """Those of the numbers whose keys are in a share (`is_in_share`), in one pass."""
     return [one for one in numbers if (key_hashes[one] ^ seed) * 0x9E3779B97F4A7C15 & _MASK < limit]
 
 

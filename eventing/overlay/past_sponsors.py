@@ -1,6 +1,6 @@
 """Records of sponsors that have left: a sponsorship holds by its sponsor's signature as of its time.
 
-A domain that is in the directory stays when its sponsor's record expires. One that joins later must come to the same directory, so it
+A domain that is in the directory stays when its sponsor's record expires. One that joins later must arrive at the same directory, so it
 needs the key of a sponsor that no directory has any more: the sponsor's last record, which others remember. Such a record vouches for
 those whom its domain sponsored until it expired, and for nothing else: it is not in the directory, not announced, not counted, and drawn
 by nobody.

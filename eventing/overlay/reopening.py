@@ -28,7 +28,7 @@ EVERY_S = 60.0  # with eight links this bounds redundant copies, whoever lies, t
 
 
 class AnswerTimes:
-    """How long a peer takes to give a sign of life, once it is asked: a busy machine or a long way is no failure."""
+    """Usual time, seconds, in which a peer that is asked gives a sign of life: a busy machine or a long way is no failure."""
 
     __slots__ = ("_asked_at", "_usual_s")
 
@@ -52,7 +52,7 @@ class AnswerTimes:
 
 
 class Reopening:
-    """When a domain may reopen its links."""
+    """Times at which a domain may reopen its links."""
 
     def __init__(self) -> None:
         self._since = -math.inf

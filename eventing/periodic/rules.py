@@ -1,4 +1,4 @@
-"""When a periodic task is due, and how long a run holds it. Pure; times are seconds."""
+"""Due times of periodic tasks, and leases of their runs. Pure; times are seconds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEASE_SHARE = 0.75
 
 PERIOD_S_SHORT = 5.0
 """Up to this period a task is due again a period later whatever became of its run, so that its run's end needs no write; above it, the end
-of a run says so: what a killed holder began is then due when its lease has ended, and not a period later."""
+of a run states it: what a killed holder began is then due when its lease has ended, and not a period later."""
 
 
 class TaskStanding(NamedTuple):

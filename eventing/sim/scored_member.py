@@ -1,4 +1,4 @@
-"""Scored replicas in simulations: what each domain observes of its links goes to its scores, and their effects to its replica.
+"""Scored replicas in simulations: what each domain observes of its links feeds its scores, and their effects to its replica.
 
 A domain may have replicas of several RPs, each a region of its own. Messages and timers of a replica are marked with its RP.
 """
@@ -113,7 +113,7 @@ class ScoredMember(BroadcastingMember):
 
 
 def _deed(output: Any) -> tuple[Id, Deed] | None:
-    """Return what a peer did, and which peer, where an output of a replica says so."""
+    """Return what a peer did, and which peer, where an output of a replica states it."""
     kind = type(output)
     if kind is RunReceived and output.new:
         return output.run.path[-1], Deed.FIRST

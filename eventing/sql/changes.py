@@ -1,4 +1,4 @@
-"""Whether SQL has changed, without a query: for a schedule that runs rarely while nothing changes, and answers that are remembered.
+"""Changes of SQL, detected without a query: for a schedule that runs rarely while nothing changes, and answers that are remembered.
 
 SQLite counts the commits of others for each connection (PRAGMA data_version). Other databases state nothing as cheap.
 """
@@ -22,7 +22,7 @@ class SqlChanges:
         self._seen: tuple[int, int, int] | None = None
 
     def changed(self) -> bool:
-        """Return whether something was committed since the last call. True if that cannot be told."""
+        """Return whether something was committed since the last call. True if that cannot be determined."""
         try:
             status = os.stat(self._path)  # noqa: PTH116 - each second: no Path is made for it
             if self._connection is None or (

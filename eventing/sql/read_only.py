@@ -1,4 +1,4 @@
-"""Whether the database takes writes: a PostgreSQL that is a standby, or was set read-only, answers reads alone."""
+"""Detection of a database that takes no writes: a PostgreSQL that is a standby, or was set read-only, answers reads alone."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class _Answers:
         self._present: dict[Hashable, Any] = {}
 
     def present(self) -> dict[Hashable, Any] | None:
-        """Return what was read in the present state of SQL; None where that cannot be told. Whoever reads meanwhile, and finds another state,
+        """Return what was read in the present state of SQL; None where that cannot be determined. A call that reads meanwhile, and finds another state,
         gets another dictionary.
         """
         if self._changes is None:

@@ -51,7 +51,7 @@ class BulkLinks:
     async def ask(self, commands: Sequence[Command], timeout_s: float) -> list[Any]:
         """Send each command to the home of its keys, and return the answers in order, errors among them as values.
 
-        WAIT and WAITAOF at the end go to every server that the others went to; the least answer is returned.
+        WAIT and WAITAOF at the end are sent to every server of the others; the least answer is returned.
         Raises redis.RedisError where no topology is known.
         """
         count = len(commands)

@@ -48,7 +48,7 @@ def script_of(text: str) -> Script:
 
 
 def form_for(client: Any, script: Script) -> Script:
-    """Return the form of a script for a client's data plane: a cluster sends what PUBLISH says to each of its nodes, and SPUBLISH
+    """Return the form of a script for a client's data plane: a cluster sends what PUBLISH carries to each of its nodes, and SPUBLISH
     to those of one slot (Redis 7 or newer)."""
     if script.sharded is None or not isinstance(client, RoutedRedis | RoutedAsyncRedis):
         return script

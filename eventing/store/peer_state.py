@@ -70,7 +70,7 @@ def is_dirty(peer: str) -> bool:
 
 
 class TakenWork(NamedTuple):
-    """What a turn of forwarding takes on.
+    """Work that a turn of forwarding takes on.
 
     Attributes:
         rps: RPs that were dirty, or at which a timer of the link has expired; each is taken once.

@@ -1,6 +1,6 @@
-"""A synchronous client of several primaries: each command goes to the home of its keys.
+"""A synchronous client of several primaries: each command is sent to the home of its keys.
 
-redis-py makes commands and reads answers; this client chooses the servers, gathers what goes to one of them into one
+redis-py makes commands and reads answers; this client chooses the servers, gathers what is for one of them into one
 pipeline, and puts answers back in order (spreading.py). What was sent over a connection that broke may have been carried
 out and is repeated, as redis-py's own retries do.
 """

@@ -1,4 +1,4 @@
-"""The asynchronous client of several primaries, as routed.py: each command goes to the home of its keys."""
+"""The asynchronous client of several primaries, as routed.py: each command is sent to the home of its keys."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from eventing.store.keys import peer_key
 
 
 class SweepNotes(NamedTuple):
-    """What is noted about peers. Times are Unix seconds.
+    """Notes about peers. Times are Unix seconds.
 
     Attributes:
         compared: peers with which everything shared must be compared now.

@@ -1,4 +1,4 @@
-"""What the servers of a data plane say about themselves: primaries, slots. Looked up by redis-py, with short waits."""
+"""Topology of a data plane as its servers state it: primaries, slots. Looked up by redis-py, with short waits."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def look_up(address: DataPlaneAddress, known: Iterable[ServerAddress] = ()) -> T
 
 
 def _of_cluster(address: DataPlaneAddress, known: Iterable[ServerAddress]) -> Topology:
-    """Ask one node after the other, in random order, until one says that the cluster is whole: a node that was cut off
+    """Ask one node after the other, in random order, until one states that the cluster is whole: a node that was cut off
     keeps the topology of its past."""
     places = list({*known, *address.places})
     random.shuffle(places)  # spreads the load of looking up
@@ -65,7 +65,7 @@ def _of_cluster(address: DataPlaneAddress, known: Iterable[ServerAddress]) -> To
 
 
 class _View(NamedTuple):
-    """What one Sentinel says about a primary.
+    """Statement of one Sentinel about a primary.
 
     Attributes:
         epoch: number of the failover that it knows of last.

@@ -1,7 +1,7 @@
 """Search in the history of an RP: backwards from the newest event, a bounded part of the log per request.
 
-A log has no index by type or text, so a search reads events. A request reads at most SCAN_EVENTS events and SCAN_BYTES of them and says how
-far back it came; the page repeats it until it has enough, or the reader stops it. An export reads forwards, a run at a time.
+A log has no index by type or text, so a search reads events. A request reads at most SCAN_EVENTS events and SCAN_BYTES of them and states how
+far back it reached; the page repeats it until it has enough, or the reader stops it. An export reads forwards, a run at a time.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class EventFilter:
 
 
 class EventSearchResult(NamedTuple):
-    """What one request found, the newest first.
+    """Events that one request found, the newest first.
 
     Attributes:
         epoch, first, next: the log's extent: `first` to `next` - 1 are held.
@@ -121,7 +121,7 @@ def search(rp: str, wanted: EventFilter, before: int | None) -> EventSearchResul
 async def export(rp: str, wanted: EventFilter) -> AsyncIterator[bytes]:
     """Yield the wanted events of the newest EXPORT_EVENTS_MAX, the oldest first, each in one line, byte for byte.
 
-    Beyond EXPORT_BYTES_MAX the last line is an event that says so, and where to continue: a part never passes for the whole.
+    Beyond EXPORT_BYTES_MAX the last line is an event that states this, and where to continue: a part never passes for the whole.
     """
     log = await sync_to_async(control.log_state)(rp)
     if log is None:
@@ -170,7 +170,7 @@ def _incomplete(rp: str, next_: LogEntry) -> bytes:
 
 
 def document(found: EventSearchResult) -> dict[str, Any]:
-    """Return what the page is told."""
+    """Return the answer to the page."""
     return {
         "epoch": found.epoch,
         "first": found.first,

@@ -49,7 +49,7 @@ _TYPES = tuple(f'"{kind}"'.encode() for kind in (LOAD_SAMPLED, PEER_DELIVERY, PE
 
 
 class Resolution(NamedTuple):
-    """How a range is shown: steps of `step_s` seconds, the newest `steps` of them."""
+    """Resolution of a range: steps of `step_s` seconds, the newest `steps` of them."""
 
     step_s: int
     steps: int

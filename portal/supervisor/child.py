@@ -73,7 +73,7 @@ class Child:
         self.ready_at: float | None = None
         """Time of readiness (time.monotonic); None while not ready."""
         self.ready_text = ""
-        """What the child said of itself when it became ready."""
+        """Text with which the child reported that it is ready."""
         self.output_fd = -1
         self.ready_fd = -1
         self.last_line = ""
@@ -81,7 +81,7 @@ class Child:
         self.proved_at = 0.0
         """Time of the newest proof of work (time.monotonic), or of readiness."""
         self.how_ended = ""
-        """How it ended last."""
+        """Description of its last end."""
         self.start_due = 0.0
         self._restart_pause_s = RESTART_PAUSE_S
         self._lines = LineBuffer()
@@ -101,7 +101,7 @@ class Child:
 
     @property
     def is_dead(self) -> bool:
-        """True if it has not proved for too long that its work goes on."""
+        """True if it has not proved for too long that its work continues."""
         limit_s = self.spec.dead_after_s
         return self.ready and limit_s is not None and time.monotonic() - self.proved_at > limit_s
 
@@ -154,7 +154,7 @@ class Child:
         return texts
 
     def read_ready(self) -> bool:
-        """Return whether the child has reported that it is ready, or once more that its work goes on; False at the end of the pipe."""
+        """Return whether the child has reported that it is ready, or once more that its work continues; False at the end of the pipe."""
         said = b""
         with contextlib.suppress(BlockingIOError):
             if said := os.read(self.ready_fd, _READY_BYTES):

@@ -88,7 +88,7 @@ def deliverer(config: Config) -> ChildSpec:
 
 
 def _behind(name: str, arguments: list[str], config: Config) -> ChildSpec:
-    """A process behind the gateways, which proves that its work goes on."""
+    """A process behind the gateways, which proves that its work continues."""
     return replace(_python(name, arguments, config, WORKER_STOP_S), dead_after_s=DEAD_AFTER_S)
 
 

@@ -248,7 +248,7 @@ class Supervisor:
             self._terminal.line("Stopped. Everything acknowledged is on disk.")
 
     def _stopping_notice(self) -> str:
-        """Return what the service manager is told: the stop, and how long it may take where that is a setting of Herald."""
+        """Return the notice to the service manager: the stop, and how long it may take where that is a setting of Herald."""
         if not self._group.may_drain:
             return "STOPPING=1"
         drain_s = max((child.spec.drain_s for child in self._group.everyone), default=0.0)

@@ -1,7 +1,7 @@
 """Exchange of a domain's processes for new ones, one after another: after an upgrade of the source, or to free memory.
 
 A gateway: a new process starts on the same listening socket -> it is ready -> the present one accepts no more and closes its sessions
-over HERALD_DRAIN_S -> the next one. Connections that come meanwhile are accepted by those that run. All other processes but Redis follow:
+over HERALD_DRAIN_S -> the next one. Connections that are opened meanwhile are accepted by those that run. All other processes but Redis follow:
 each is stopped, and started again. A new process that is not ready ends the exchange: the present gateway stays.
 """
 

@@ -1,7 +1,7 @@
 """Liveness of the processes behind the gateways, by work done instead of by being there.
 
 A process that hangs, or whose consumer silently stopped consuming, keeps its process id, its connections and its heartbeat. So each one
-proves that its work goes on: a thread asks its `WorkWatch` every PROVED_EVERY_S, and if so writes to the pipe by which it reported that it
+proves that its work continues: a thread asks its `WorkWatch` every PROVED_EVERY_S, and if so writes to the pipe by which it reported that it
 was ready. The supervisor kills a child without a proof for DEAD_AFTER_S (children.py), and starts it again. Broker, database and peers that are away
 are no reason: a turn that failed has ended, too.
 """
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class WorkProgress(NamedTuple):
-    """What a process has done.
+    """Work that a process has done.
 
     Attributes:
         turns: changes whenever a piece of work begins or ends.
@@ -34,7 +34,7 @@ class WorkProgress(NamedTuple):
 
 
 class WorkWatch:
-    """Whether the work of a process goes on. Times are monotonic seconds.
+    """Judgement whether the work of a process continues. Times are monotonic seconds.
 
     Args:
         progress: returns what the process has done.

@@ -2,7 +2,7 @@
 
 Linux can send a process a signal when its parent ends for any reason (prctl(2), PR_SET_PDEATHSIG). Elsewhere a
 supervisor that was killed leaves its children to the next start, which finds them in the process table and stops them.
-Readiness is one line on an inherited pipe, so it need not be inferred from logs or ports. Further lines prove that the child's work goes
+Readiness is one line on an inherited pipe, so it need not be inferred from logs or ports. Further lines prove that the child's work continues
 on (liveness.py).
 """
 
@@ -52,7 +52,7 @@ def report_ready(text: str = "") -> None:
     """Notify the supervisor that this child is ready. Harmless without a supervisor, and when called again.
 
     Args:
-        text: what the supervisor says of this child; shorter than what a pipe takes at once (4 KiB).
+        text: what the supervisor prints about this child; shorter than what a pipe takes at once (4 KiB).
     """
     descriptor = os.environ.pop(READY_FD, "")
     if descriptor:
@@ -63,7 +63,7 @@ def report_ready(text: str = "") -> None:
 
 
 def prove_work() -> None:
-    """Prove to the supervisor that the work of this child, which is ready, goes on. Harmless without a supervisor."""
+    """Prove to the supervisor that the work of this child, which is ready, continues. Harmless without a supervisor."""
     for descriptor in _proofs():
         with contextlib.suppress(OSError):  # the supervisor does not read just now, or has ended
             os.write(descriptor, b"works\n")

@@ -7,7 +7,7 @@ report its readiness.
 |---|---|
 | SIGTERM | a stop; a second one, or Ctrl-C, ends the time in which gateways close their sessions |
 | SIGINT (Ctrl-C) | a stop at once; a second one kills every child |
-| SIGHUP | new processes, one after another (exchange.py); a stop, if it says that the terminal has gone; nothing under nohup |
+| SIGHUP | new processes, one after another (exchange.py); a stop, if it means that the terminal has closed; nothing under nohup |
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ProcessGroup:
         self._stop_asked_at: float | None = None
         self._controlling_terminal: int | None = None
         self.may_drain = False
-        """Whether the stop that was requested leaves gateways time to close their sessions; no longer after a second signal."""
+        """True if the stop that was requested leaves gateways time to close their sessions; no longer after a second signal."""
         self._drains = drains
         self.exchange_asked = False
         self._stepped_at = time.monotonic()

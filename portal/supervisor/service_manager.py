@@ -1,4 +1,4 @@
-"""What a service manager such as systemd passes to the supervisor, and is told: a listening socket (sd_listen_fds(3)), readiness and
+"""Exchange with a service manager such as systemd: it passes a listening socket (sd_listen_fds(3)), and is notified of readiness and
 the beginning of the stop (sd_notify(3)).
 
 A socket that the service manager holds stays open while the service is exchanged: connections wait instead of being refused.
@@ -65,7 +65,7 @@ class ServiceManager:
         self._address = os.environ.pop("NOTIFY_SOCKET", "")
 
     def notify(self, state: str) -> None:
-        """Send a state such as `READY=1`. A service manager that has gone is no reason to stop."""
+        """Send a state such as `READY=1`. A service manager that has ended is no reason to stop."""
         if not self._address.startswith(("/", "@")):
             return
         with (

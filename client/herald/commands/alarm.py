@@ -1,4 +1,4 @@
-"""`herald alarm`: list, acknowledge and mute a domain's alarms, say who is notified of them, and set its watch rules."""
+"""`herald alarm`: list, acknowledge and mute a domain's alarms, choose who is notified of them, and set its watch rules."""
 
 from __future__ import annotations
 

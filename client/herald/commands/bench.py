@@ -30,7 +30,7 @@ QUANTILES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("max", 1.0))
 
 @dataclass(slots=True)
 class BenchTally:
-    """What was measured so far; times are those of time.monotonic."""
+    """Measurements so far; times are those of time.monotonic."""
 
     began: float = 0.0
     last: float = 0.0

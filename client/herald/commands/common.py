@@ -185,7 +185,7 @@ def _colour(ctx: click.Context, parameter: click.Parameter, value: str) -> None:
 
 
 def _target(context: click.Context, urls: list[str], tokens: list[str], profile: str | None, as_json: bool) -> Target:
-    """Return the domain of a command: what its options say, else what the environment says, else the profile in use."""
+    """Return the domain of a command: that of its options, else of the environment, else of the profile in use."""
     stated = {
         name
         for name in ("url", "token", "profile")

@@ -84,7 +84,7 @@ def _chosen(columns: Sequence[ListColumn], value: str | None) -> tuple[ListColum
 
 
 class ListPrinter:
-    """Context manager that prints the items which are added; at its end it says what to do if there was none."""
+    """Context manager that prints the items which are added; at its end it prints what to do if there was none."""
 
     def __init__(self, target: Target, columns: Sequence[ListColumn], *, empty: str, paged: bool = True) -> None:
         self._json = target.json

@@ -1,7 +1,7 @@
 """Tokens that this domain has issued lately, as its audit records them: tokens themselves are not stored.
 
 The audit is kept for at least as long as ISSUED_WITHIN (audit/models.py), so the list is complete. Biscuits are not in it:
-whoever narrows one asks nobody.
+narrowing one needs no request.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class StoredTime:
 
 
 Position = NamedPosition | Cursor | StoredTime
-"""Where a reader asks to begin."""
+"""Start that a reader asks for."""
 
 
 @dataclass(frozen=True, slots=True)

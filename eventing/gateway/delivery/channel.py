@@ -9,8 +9,8 @@ A run that does not begin at `next` shows that notifications were lost: the miss
 any other is delivered ("repair"). Repair also brings a new channel up to date, or one whose notification connection was
 down.
 
-The log goes on in another epoch where its end may have been lost (core/events/lineage.py): followers that have nothing
-beyond are told that their epoch continues; the others, which events were withdrawn. A server that was promoted without the
+The log continues in another epoch where its end may have been lost (core/events/lineage.py): followers that have nothing
+beyond are notified that their epoch continues; the others, which events were withdrawn. A server that was promoted without the
 history of the one before does not know its epoch: the channel does, and has the log learn it.
 
 Where the RP has replicas, the channel holds the version vector at `flushed` (`progress`), and cursors contain it. A

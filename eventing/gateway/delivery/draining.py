@@ -31,7 +31,7 @@ def return_after_ms(closed_together: int) -> int:
 
 
 class Departure:
-    """Which sessions are to be closed when. Pure: times are monotonic seconds.
+    """Schedule by which sessions are closed. Pure: times are monotonic seconds.
 
     Args:
         sessions: how many there are at the beginning.

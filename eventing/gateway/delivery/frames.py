@@ -111,7 +111,7 @@ class Encoding(Protocol):
         """Make the frame for events not delivered because the reader has them from another replica; may be empty."""
 
     def continued(self, head: FrameHead, offset: int, vector: bytes, previous: tuple[str, int]) -> bytes:
-        """Make the frame for an epoch that goes on where the one before, `previous`, had this last offset; may be empty.
+        """Make the frame for an epoch that continues where the one before, `previous`, had this last offset; may be empty.
 
         `offset` is that of the last event which the reader has.
         """

@@ -1,6 +1,6 @@
 """The WebSub hub, POST /websub/hub, and the topics, GET /websub/topics/{rp} (W3C Recommendation, sections 4 to 7).
 
-The hub answers a well-formed request 202 whatever comes of it: the deliverer verifies the intent, or sends the denial, later. What is
+The hub answers a well-formed request 202 whatever its outcome: the deliverer verifies the intent, or sends the denial, later. What is
 malformed, or beyond the bounds of a source or target, is answered in plain text. A topic's content is the last event of its RP.
 """
 

@@ -66,7 +66,7 @@ def check_secret(kind: str, secret: str) -> None:
 def verify(
     kind: str, secrets: Sequence[str], headers: Headers, body: bytes, *, now: float, timestamp_header: str = ""
 ) -> None:
-    """Verify a webhook. Raises SignatureInvalid, which says what is missing or wrong and nothing of the secret.
+    """Verify a webhook. Raises SignatureInvalid, which states what is missing or wrong and nothing of the secret.
 
     Args:
         kind: name of the format.

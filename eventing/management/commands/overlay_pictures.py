@@ -14,7 +14,7 @@ from eventing.sim.pictures.recording import DOMAINS, SEED, record
 
 INTO = Path(__file__).parents[3] / "docs" / "federation" / "overlay-pictures"
 DOMAINS_MIN, DOMAINS_MAX = 30, 500
-"""Of fewer domains too few are left after the crash; more cannot be told apart."""
+"""Of fewer domains too few are left after the crash; more cannot be distinguished."""
 
 
 class Command(BaseCommand):

@@ -54,7 +54,7 @@ def known_now(*, watching: bool = True) -> KnownNow:
     """Return what the process of the overlay shows; all is empty where none runs.
 
     Args:
-        watching: for somebody who goes on looking, so that it is made every few seconds.
+        watching: for somebody who keeps looking, so that it is made every few seconds.
     """
     picture = picture_looked_at() if watching else picture_read()
     suspected = {} if picture is None else {one.domain: one for one in picture.suspected}

@@ -1,7 +1,7 @@
 """Messages about alarms: the signed request of a webhook, and the text of a mail.
 
 A webhook receives a CloudEvent in structured mode with the signatures of Standard Webhooks, as endpoints of subscriptions do. The id
-of a message is a digest of what it says: a message that is sent again, because its answer was lost, has the same id.
+of a message is a digest of its text: a message that is sent again, because its answer was lost, has the same id.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ REASON_CHARS_MAX = 255
 
 
 class ContactPoint(models.Model):
-    """Who is notified of alarms: a webhook, or addresses of mail.
+    """A receiver of notifications about alarms: a webhook, or addresses of mail.
 
     Attributes:
         shown: the URL without its query, or the addresses.

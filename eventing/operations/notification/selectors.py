@@ -29,7 +29,7 @@ class PendingNotification:
 
     @property
     def since(self) -> datetime | None:
-        """When the first of the changes happened; None without any."""
+        """Time of the first of the changes; None without any."""
         times = [row.raised_at for row in self.raised] + [row.cleared_at for row in self.resolved if row.cleared_at]
         return min(times, default=None)
 

@@ -29,7 +29,7 @@ CRITICAL = "critical"
 
 @dataclass(frozen=True, slots=True)
 class RpFigures:
-    """Figures of one RP. `readers`, `behind`, `lost` and the alarms are None for whoever may not follow its admin RP.
+    """Figures of one RP. `readers`, `behind`, `lost` and the alarms are None for those who may not follow its admin RP.
 
     Attributes:
         events, bytes: what the history holds.

@@ -32,7 +32,7 @@ PEERS_AT_ONCE = 16  # whose pages are in memory together
 
 
 class ComparedPeer(NamedTuple):
-    """What a comparison found about a peer.
+    """Findings of a comparison with a peer.
 
     Attributes:
         lacking: the RPs with something to send, of those that were compared now.

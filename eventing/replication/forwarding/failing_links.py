@@ -1,4 +1,4 @@
-"""What this domain does while its links fail, or are in doubt: others' vectors are sent sooner (overlay/announcements.py), and where many
+"""Measures while links of this domain fail, or are in doubt: others' vectors are sent sooner (overlay/announcements.py), and where many
 fail at once, lazy links are reopened (overlay/reopening.py).
 
 Failures are found by turns of forwarding, doubts by a thread of this process: it looks after the requests that are under way, whose own
@@ -72,7 +72,7 @@ class RequestsUnderWay:
         self._any.set()
 
     def answered(self, peer: str) -> None:
-        """Note an answer, whatever it says."""
+        """Note an answer, whatever its status."""
         with self._lock:
             if peer in self._times:
                 self._times[peer].heard(time.monotonic())

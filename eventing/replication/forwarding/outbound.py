@@ -205,7 +205,7 @@ class _Forwarding:
                 return False
 
     def _may_try(self) -> bool:
-        """Return whether delivery works, or an attempt is due. SQL has its state; a note in Redis, which the sweep renews, says whether
+        """Return whether delivery works, or an attempt is due. SQL has its state; a note in Redis, which the sweep renews, states whether
         to read that.
         """
         if not peer_state.failing(self._peer.name):

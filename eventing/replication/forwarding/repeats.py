@@ -1,4 +1,4 @@
-"""What this process sends to partners again, counted as rules/repeats.py states, and told to administrators when it is too much.
+"""Repeated sending to partners by this process, counted as rules/repeats.py states, and reported to administrators when it is too much.
 
 The notes are in memory: after a start every partner states its vector anew, and what it is sent counts as new.
 """

@@ -27,7 +27,7 @@ class PathReply(msgspec.Struct, array_like=True):
     """The answer: one domain's part of an event's path.
 
     Attributes:
-        held: the sequence is within its vector: the event came there, also if it has left the history since.
+        held: the sequence is within its vector: the event arrived there, also if it has left the history since.
         path: the domains that carried the event to it, the origin first; empty for its own, and where it is unknown.
         stored_ms: when it was stored there, Unix milliseconds by its clock; 0 if unknown.
         holders: for each domain that it exchanges these events with, whether that one holds the event, by its last vector.

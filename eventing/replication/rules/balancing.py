@@ -2,7 +2,7 @@
 
 A domain above LOAD_FACTOR times its fair share moves readers until it is back at the fair share: that distance is the hysteresis. One step
 redirects the measured excess, and from then on, for HELD_S after the last time above the bound, so many of the readers that begin that the
-domain's share of them is its fair share; none while it is above. A reader that was redirected and has not gone yet is leaving: it is moved
+domain's share of them is its fair share; none while it is above. A reader that was redirected and has not left yet is leaving: it is moved
 already, so that slow clients do not make the next step move others in their place. Domains above their bounds at the same time divide the
 room of the others by their excess. The next step waits until most of the last one had its effect (STEP_S). While readers become more, shares
 are those expected at the next step, as many more as since the last one: or else the domains with most room now would get all that begin until

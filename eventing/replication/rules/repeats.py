@@ -83,7 +83,7 @@ class SentSpan(NamedTuple):
 
 
 class SentHistory:
-    """What was sent of one RP to one domain.
+    """Record of what was sent of one RP to one domain.
 
     Attributes:
         spans: by feed.
@@ -100,7 +100,7 @@ class SentHistory:
 
 
 class RepeatBudgets:
-    """What was sent to domains, and their budgets. `now` is in seconds of any steady clock."""
+    """Record of what was sent to domains, and their budgets. `now` is in seconds of any steady clock."""
 
     def __init__(self) -> None:
         self._histories: OrderedDict[tuple[str, str], SentHistory] = OrderedDict()

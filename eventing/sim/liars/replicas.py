@@ -101,7 +101,7 @@ class SlowReplica(LyingReplica):
 
 
 def _boasted(have: dict[str, int]) -> dict[str, int]:
-    """A vector with ten more events of each feed; of the first one, as many as a number can say."""
+    """A vector with ten more events of each feed; of the first one, as many as a number can state."""
     more = {feed: last + 10 for feed, last in have.items()}
     return more | dict.fromkeys(sorted(more)[:1], SEQUENCE_MAX - 1)
 

@@ -6,7 +6,7 @@ from eventing.sim.pictures.recording import LAST, WARM, Recording, Spread
 from eventing.sim.pictures.svg import Drawing, on_circle, on_rings
 
 SHOWN = 0
-"""Domain whose links are told apart."""
+"""Domain whose links are distinguished."""
 
 
 def pictures(of: Recording) -> dict[str, str]:

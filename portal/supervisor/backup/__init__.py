@@ -1,7 +1,7 @@
 """Backups of a domain: `herald backup` makes one file of a running domain, `herald restore` makes a domain of it.
 
 The life of a backup (`making.py`): the database at one instant, then every log, then files: secret key, access records,
-reports. The database comes first, because what it has decided is in the logs by then, or is put there again from its
+reports. The database is first, because what it has decided is in the logs by then, or is put there again from its
 outbox. All is one tar file (`archive.py`), whose last member, the manifest, has counts and checksums: a file without it is
 no backup. It gets its name when all of it is on disk (`output.py`).
 

@@ -27,7 +27,7 @@ class CheckedBackup(NamedTuple):
     bytes: int
 
     def as_dict(self) -> dict[str, Any]:
-        """What it holds, without secrets."""
+        """Its contents, without secrets."""
         return {
             "format": self.head.format,
             "version": self.head.version,
@@ -47,7 +47,7 @@ class CheckedBackup(NamedTuple):
 
 @contextlib.contextmanager
 def source_opened(source: str, spool: Path | None = None) -> Iterator[BinaryIO]:
-    """Open the file `source` for reading; what comes from stdin (`-`) is first written to a nameless file in `spool`."""
+    """Open the file `source` for reading; what stdin (`-`) delivers is first written to a nameless file in `spool`."""
     if source == PIPE:
         with tempfile.TemporaryFile(dir=spool) as copy:
             shutil.copyfileobj(sys.stdin.buffer, copy, archive.CHUNK_BYTES)

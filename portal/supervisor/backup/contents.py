@@ -22,7 +22,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """What has to be known before anything is restored.
+    """Facts that must be known before anything is restored.
 
     Attributes:
         version: of Herald.

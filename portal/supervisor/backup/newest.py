@@ -1,4 +1,4 @@
-"""When the newest backup was made, as the data folder knows it: for doctor. A file that is missing or damaged says nothing."""
+"""Time of the newest backup, as the data folder knows it: for doctor. A file that is missing or damaged counts as none."""
 
 from __future__ import annotations
 

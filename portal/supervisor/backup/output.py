@@ -1,4 +1,4 @@
-"""Where a backup is written: a file that gets its name when all of it is on disk, or a pipe."""
+"""Destinations of a backup: a file that gets its name when all of it is on disk, or a pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data folder while a backup is restored into it: what was there is moved aside, a mark says how far it is.
+"""The data folder while a backup is restored into it: what was there is moved aside, a mark states how far it is.
 
 The mark is written before anything is changed and removed when all is on disk. Its phase is `aside` while what was there
 is moved to `before-restore-TIME`, and `build` while the domain is made: a restore that finds the mark of a killed one

@@ -1,4 +1,4 @@
-"""What a backup or restore says while it works: one line per step on stderr, and the running step on a terminal."""
+"""Progress of a backup or restore: one line per step on stderr, and the running step on a terminal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BackupProgress:
 
     @contextlib.contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Print the step with its time when it is done; `about` says what was done."""
+        """Print the step with its time when it is done; `about` states what was done."""
         self.about = ""
         begun = time.monotonic()
         self.show(f"{name} ...")

@@ -53,7 +53,7 @@ def backup_restore(
         records: whether access records and reports are restored too.
         replace: whether what is there is moved aside (folder) or removed (PostgreSQL and Redis elsewhere).
 
-    Raises BackupError; nothing is changed then, unless its text says so.
+    Raises BackupError; nothing is changed then, unless its text states it.
     """
     os.umask(0o077)
     try:

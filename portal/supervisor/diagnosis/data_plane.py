@@ -1,4 +1,4 @@
-"""Checks of a data plane of several servers: each primary answers, is what its address says, and promises the same."""
+"""Checks of a data plane of several servers: each primary answers, is what its address states, and promises the same."""
 
 from __future__ import annotations
 

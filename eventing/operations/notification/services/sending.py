@@ -5,8 +5,8 @@
                                                                               -> failed: next after a growing pause
 
 What is sent follows from what is so (notification/selectors.py: pending), there is no queue: an outage of a contact point
-accumulates nothing, alarms that came and went meanwhile are not sent afterwards, and a message is repeated only if a crash
-comes between its acceptance and the note. A contact point that hangs delays no other one.
+accumulates nothing, alarms that began and ended meanwhile are not sent afterwards, and a message is repeated only if a crash
+happens between its acceptance and the note. A contact point that hangs delays no other one.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class NotificationOutcome:
-    """What came of an attempt: `reason` is a short code or sentence."""
+    """Outcome of an attempt: `reason` is a short code or sentence."""
 
     delivered: bool
     reason: str
@@ -89,7 +89,7 @@ def notices_send(*, now: datetime | None = None) -> int:
 def contact_point_test(
     *, contact_point: str, principal: Principal, now: datetime | None = None
 ) -> ContactPointTestedAnswer:
-    """Send a test message at once, and return what came of it. For operators. Raises Forbidden, NotFound."""
+    """Send a test message at once, and return the outcome. For operators. Raises Forbidden, NotFound."""
     now = now or timezone.now()
     require_operator(principal)
     row = contact_point_get(contact_point)

@@ -50,7 +50,7 @@ class Recorder:
         """Set when a standing was stored of which owners are warned."""
 
     def start(self) -> list[asyncio.Task[None]]:
-        """Start the writers; whoever starts them cancels them, after `flush`."""
+        """Start the writers; the caller cancels them, after `flush`."""
         loop = asyncio.get_running_loop()
         return [
             loop.create_task(self._write(self._to_redis, self._redis_once)),

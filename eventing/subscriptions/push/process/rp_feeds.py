@@ -61,7 +61,7 @@ class RpFeed:
         epoch: of the log; empty before the first `follow`.
         end: offset of the next event.
         first: oldest offset held, as last read.
-        was_notified_early: whether a notification came before the epoch was known.
+        was_notified_early: whether a notification arrived before the epoch was known.
     """
 
     def __init__(self, rp: str, reader: LogReader, kept: KeptBytes) -> None:

@@ -3,7 +3,7 @@
 `config.rp` states the rendezvous point, `config.from` where delivery begins. Herald does not filter: `source`, `types` and
 `filters` are refused, as section 3.2.4 requires of a manager that does not support them.
 
-An object is read, changed and written back as a whole, without the secrets, which are write-only: a member that comes back
+An object is read, changed and written back as a whole, without the secrets, which are write-only: a member that returns
 as it was shown stays as it is (`sink`, `protocolsettings`, `sinkcredential` without its secret); one that is left out has its
 default again.
 """

@@ -1,6 +1,6 @@
 """Endpoint pages: a link that shows one subscription's endpoint to its holder, for people without an account.
 
-The life of a page: whoever manages the subscription makes a link (`page_link_create`); it works once, within LINK_S
+The life of a page: a manager of the subscription makes a link (`page_link_create`); it works once, within LINK_S
 (`page_open`), and becomes a session of at most SESSION_S. A session acts as the maker of the link, narrowed to this
 RP and to what looking after this endpoint needs, and its requests are about this subscription alone (portal/console/pages/
 endpoint_page.py). It lasts no longer than the maker's token and the subscription's lease, and revocations of the maker cover it.

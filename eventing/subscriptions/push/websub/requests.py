@@ -1,6 +1,6 @@
 """Requests to a WebSub hub: subscribe, unsubscribe, publish (sections 5.1 and 6). Pure.
 
-A well-formed request is answered 202 whatever comes of it later; only what is malformed raises, with a sentence that is
+A well-formed request is answered 202 whatever its later outcome; only what is malformed raises, with a sentence that is
 answered as plain text with status 400. Unknown parameters are ignored, as the Recommendation requires; a repeated one could be
 understood in two ways, and is refused.
 """

@@ -1,7 +1,7 @@
 """Requests of sinks to an event source or subscription manager, from bytes to typed values. Pure.
 
 Only the form is judged here; leases.py decides what is granted. A message that is no envelope raises MalformedXml, since nothing
-says in which dialect to answer; any other fault raises RequestFault, with the form in which it is answered.
+states in which dialect to answer; any other fault raises RequestFault, with the form in which it is answered.
 """
 
 from __future__ import annotations
