@@ -7,63 +7,52 @@ line through points (time, readers), repeated if a period is given; where the re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
-
-import msgspec
+from typing import Any, ClassVar
 
 from eventing.operations.placement.rules.loads import capacity_units
 from eventing.replication.rules.balancing import SESSIONS_MIN
 from eventing.replication.rules.ranking import LOAD_FACTOR
 from eventing.replication.rules.reader_moves import ReaderMove
 from eventing.sim.context import SimulationContext
-from eventing.sim.measurements.base import Measurement, MeasurementProbe, Values
+from eventing.sim.measurements.base import MeasurementProbe, Values
+from eventing.sim.measurements.demand import HOUR_S, DemandMeasurement, TurnsProbe, most_in
 from eventing.sim.placement.balancer import READERS_MAX, BalancedDomain, ParticipantsStated, ReadersMove
 from eventing.sim.placement.messages import HomeLoad, PlacementChanged, ReplicaEnded, ReplicaServes, ServedLoad
 from eventing.sim.placement.population import CLASS, PlacementPopulation
 from eventing.sim.placement.redirected_readers import RedirectedReaders
 from eventing.sim.world import UP
 
-HOUR_S = 3600.0
+SEEN = ("replicas_max", "over_share_s_max", "over_share_leaving_s_max")
 
 
-class BalancingMeasured(Measurement, frozen=True, kw_only=True):
-    """A table `[[measurements]]` of kind balancing, with the demand.
-
-    Attributes:
-        demand: points (seconds, readers), in order.
-        period_s: the points repeat after so many seconds; 0: they do not.
-        turn_s: simulated seconds between two turns of readers and planner.
-    """
+class BalancingMeasured(DemandMeasurement, frozen=True, kw_only=True):
+    """A table `[[measurements]]` of kind balancing, with the demand."""
 
     kind: ClassVar[str] = "balancing"
-    demand: Annotated[tuple[tuple[float, float], ...], msgspec.Meta(min_length=1)]
-    period_s: Annotated[float, msgspec.Meta(ge=0.0)] = 0.0
-    turn_s: Annotated[float, msgspec.Meta(gt=0.0)] = 1.0
 
     def begin(self, run: SimulationContext) -> MeasurementProbe:
         """Attach to a run."""
         return BalancingProbe(self, run)
 
 
-class BalancingProbe:
+class BalancingProbe(TurnsProbe):
     """Readers of one run, and what was seen."""
 
     def __init__(self, plan: BalancingMeasured, run: SimulationContext) -> None:
+        super().__init__(run, plan.turn_s, *SEEN)
         self._plan = plan
-        self._run = run
         population = run.population
         zones = population.zones if isinstance(population, PlacementPopulation) else bytes(run.scenario.domains)
         self._readers = RedirectedReaders(zones, run.make_chance(f"{run.seed} readers"))
         self._over_since: dict[tuple[str, int], float] = {}
         self._steps: list[float] = []
         self._move_steps: list[float] = []
-        self._seen: Values = dict.fromkeys(("replicas_max", "over_share_s_max", "over_share_leaving_s_max"), 0.0)
         run.wrap(BalancedDomain, outermost=True)
         run.on((ReplicaServes,), lambda _, event, __: self._joined(event.domain))
         run.on((ReplicaEnded,), lambda _, event, now: self._ended(event.domain, now))
         run.on((ReadersMove,), lambda domain, event, now: self._move(domain, event.move, now))
         run.on((PlacementChanged,), lambda *_: self._steps.append(self._run.time))
-        self._turn_from(0.0)
+        self._begin_turns()
 
     def sample(self) -> Values:
         """Values now."""
@@ -79,17 +68,10 @@ class BalancingProbe:
         """Values over the run."""
         return {
             **self._seen,
-            "steps_hour": float(_most_in(self._steps, HOUR_S)),
-            "move_steps_hour": float(_most_in(self._move_steps, HOUR_S)),
+            "steps_hour": float(most_in(self._steps, HOUR_S)),
+            "move_steps_hour": float(most_in(self._move_steps, HOUR_S)),
             "moves_per_reader": self._readers.moved / max(1, self._readers.started),
         }
-
-    def _turn_from(self, at_s: float) -> None:
-        def turn() -> None:
-            self._turn()
-            self._turn_from(at_s + self._plan.turn_s)
-
-        self._run.at(at_s, turn)
 
     def _turn(self) -> None:
         world, now = self._run.world, self._run.world.now
@@ -98,7 +80,7 @@ class BalancingProbe:
             self._readers.stopped(domain, now)
             self._state()
         self._readers.noticed(now)
-        self._readers.wanted(self._demand(self._run.time), now)
+        self._readers.wanted(self._plan.readers_at(self._run.time), now)
         self._readers.turn(now)
         counts = self._readers.counts()
         self._compare(counts)
@@ -141,20 +123,3 @@ class BalancingProbe:
         if move.share:
             self._move_steps.append(self._run.time)
         self._readers.move(domain, move, now)
-
-    def _demand(self, now: float) -> float:
-        at = now % self._plan.period_s if self._plan.period_s else now
-        before = self._plan.demand[0]
-        for point in self._plan.demand:
-            if point[0] > at:
-                part = (at - before[0]) / (point[0] - before[0]) if point[0] > before[0] else 1.0
-                return before[1] + part * (point[1] - before[1])
-            before = point
-        return before[1]
-
-    def _most(self, name: str, value: float) -> None:
-        self._seen[name] = max(self._seen[name], value)
-
-
-def _most_in(times: list[float], window_s: float) -> int:
-    return max((sum(1 for other in times if at <= other < at + window_s) for at in times), default=0)

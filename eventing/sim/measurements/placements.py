@@ -10,14 +10,13 @@
 from __future__ import annotations
 
 from math import log
-from typing import Annotated, ClassVar
-
-import msgspec
+from typing import ClassVar
 
 from eventing.operations.placement.rules.loads import capacity_units
 from eventing.overlay.load_rows import CAPACITY
 from eventing.sim.context import SimulationContext
-from eventing.sim.measurements.base import Measurement, MeasurementProbe, Values
+from eventing.sim.measurements.base import MeasurementProbe, Values
+from eventing.sim.measurements.demand import HOUR_S, DemandMeasurement, TurnsProbe, most_in
 from eventing.sim.placement.messages import (
     HomeLoad,
     InvitationRefusedHere,
@@ -40,35 +39,27 @@ SHARE_MIN = 20.0
 """Fair share in readers below which nothing is compared."""
 STALE_EVENTS = 6
 """Events, one each 5 s, by which a domain may be behind."""
-BUDGET_S, HOUR_S = 600.0, 3600.0
+BUDGET_S = 600.0
+SEEN = ("replicas_max", "over_share_s_max", "pressure_max", "p99_ratio_max", "p99_ratio_calm", "stale_s_max", "waiting_s_max", "refusals", "shortfalls")  # fmt: skip
 SESSIONS_MAX = CAPACITY[CLASS].sessions
 
 
-class PlacementMeasured(Measurement, frozen=True, kw_only=True):
-    """A table `[[measurements]]` of kind placement, with the demand.
-
-    Attributes:
-        demand: points (seconds, readers), in order.
-        period_s: the points repeat after so many seconds; 0: they do not.
-        turn_s: simulated seconds between two turns of readers and planner.
-    """
+class PlacementMeasured(DemandMeasurement, frozen=True, kw_only=True):
+    """A table `[[measurements]]` of kind placement, with the demand."""
 
     kind: ClassVar[str] = "placement"
-    demand: Annotated[tuple[tuple[float, float], ...], msgspec.Meta(min_length=1)]
-    period_s: Annotated[float, msgspec.Meta(ge=0.0)] = 0.0
-    turn_s: Annotated[float, msgspec.Meta(gt=0.0)] = 1.0
 
     def begin(self, run: SimulationContext) -> MeasurementProbe:
         """Attach to a run."""
         return PlacementProbe(self, run)
 
 
-class PlacementProbe:
+class PlacementProbe(TurnsProbe):
     """Readers of one run, and what was seen."""
 
     def __init__(self, plan: PlacementMeasured, run: SimulationContext) -> None:
+        super().__init__(run, plan.turn_s, *SEEN)
         self._plan = plan
-        self._run = run
         self._readers = readers = SimulatedReaders(run)
         self._late_ms: dict[int, float] = {}
         self._over_since: dict[int, float] = {}
@@ -76,7 +67,6 @@ class PlacementProbe:
         self._waits_since: dict[int, float] = {}
         self._steps: list[float] = []
         self._hot_until = 0.0
-        self._seen: Values = dict.fromkeys(("replicas_max", "over_share_s_max", "pressure_max", "p99_ratio_max", "p99_ratio_calm", "stale_s_max", "waiting_s_max", "refusals", "shortfalls"), 0.0)  # fmt: skip
         self._normal_ms = _p99_ms(0.0)
         self._ratio = 1.0
         self._pressure = 0.0
@@ -85,7 +75,7 @@ class PlacementProbe:
         run.on((PlacementChanged,), self._changed)
         run.on((InvitationRefusedHere,), lambda *_: self._count("refusals"))
         run.on((PlacementShort,), lambda *_: self._count("shortfalls"))
-        self._turn_from(0.0)
+        self._begin_turns()
 
     def sample(self) -> Values:
         """Values now."""
@@ -106,23 +96,16 @@ class PlacementProbe:
             "lost": readers.lost,
             "redirects_each": readers.redirected / readers.circled if readers.circled else 0.0,
             "steps": float(len(self._steps)),
-            "steps_10_min": float(_most_in(self._steps, BUDGET_S)),
-            "steps_hour": float(_most_in(self._steps, HOUR_S)),
+            "steps_10_min": float(most_in(self._steps, BUDGET_S)),
+            "steps_hour": float(most_in(self._steps, HOUR_S)),
             "replicas_end": self._replicas(),
         }
 
     # Turns
 
-    def _turn_from(self, at_s: float) -> None:
-        def turn() -> None:
-            self._turn()
-            self._turn_from(at_s + self._plan.turn_s)
-
-        self._run.at(at_s, turn)
-
     def _turn(self) -> None:
         now, turn_s = self._run.time, self._plan.turn_s
-        self._readers.turn(self._demand(now), now, turn_s)
+        self._readers.turn(self._plan.readers_at(now), now, turn_s)
         self._serve(now, turn_s)
         self._compare(now)
         world, units = self._run.world, capacity_units(CLASS) / SESSIONS_MAX
@@ -153,7 +136,7 @@ class PlacementProbe:
                 self._over_since.pop(domain, None)
         self._ratio = _percentile(delays, 0.99) / self._normal_ms
         self._most("p99_ratio_max", self._ratio)
-        if self._demand(now) > 1.02 * self._demand(max(0.0, now - turn_s)):
+        if self._plan.readers_at(now) > 1.02 * self._plan.readers_at(max(0.0, now - turn_s)):
             self._hot_until = now + 60.0
         if now >= self._hot_until:
             self._most("p99_ratio_calm", self._ratio)
@@ -175,24 +158,11 @@ class PlacementProbe:
     def _lasts(self, name: str, since: dict[int, float], domain: int, now: float) -> None:
         self._most(name, now - since.setdefault(domain, now))
 
-    def _demand(self, now: float) -> float:
-        at = now % self._plan.period_s if self._plan.period_s else now
-        before = self._plan.demand[0]
-        for point in self._plan.demand:
-            if point[0] > at:
-                part = (at - before[0]) / (point[0] - before[0]) if point[0] > before[0] else 1.0
-                return before[1] + part * (point[1] - before[1])
-            before = point
-        return before[1]
-
     def _changed(self, _: int, event: PlacementChanged, __: float) -> None:
         self._steps.append(self._run.time)
 
     def _count(self, name: str) -> None:
         self._seen[name] += 1
-
-    def _most(self, name: str, value: float) -> None:
-        self._seen[name] = max(self._seen[name], value)
 
 
 def _p99_ms(busy: float) -> float:
@@ -206,7 +176,3 @@ def _percentile(delays: list[tuple[float, float]], share: float) -> float:
         if counted >= share * total:
             return delay
     return max((delay for delay, _ in delays), default=0.0)
-
-
-def _most_in(times: list[float], window_s: float) -> int:
-    return max((sum(1 for other in times if at <= other < at + window_s) for at in times), default=0)
