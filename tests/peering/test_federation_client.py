@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
-import httpx
 import pytest
 from django.db import connection
 from django.test import override_settings
@@ -52,7 +51,7 @@ def signed(
 
 
 @pytest.fixture
-def peer(db: None) -> Iterator[Callable[..., Server]]:
+def peer(db: None, shared_stores: None) -> Iterator[Callable[..., Server]]:
     """Starts a server of the domain that this test plays, whose document is trusted here."""
     ensure_domain_key()
     made: list[Server] = []
@@ -285,15 +284,15 @@ def test_a_peer_at_a_private_address_is_not_called(
         override_settings(HERALD=dataclasses.replace(config(), allow_private_peers=private)),
         pytest.raises(PeerError, match="HERALD_ALLOW_PRIVATE_PEERS"),
     ):
-        client._checked(httpx.URL("https://b.example/"), 443)
+        client._checked(client._target("https://b.example/"))
 
 
 def test_a_peer_at_a_private_address_is_called_where_that_is_allowed(resolved: Callable[[str], None]) -> None:
     resolved("10.0.0.1")
     with override_settings(HERALD=dataclasses.replace(config(), allow_private_peers=True)):
-        assert [str(one) for one in client._checked(httpx.URL("https://b.example/"), 443)] == ["10.0.0.1"]
+        assert client._checked(client._target("https://b.example/")) == ["10.0.0.1"]
         with pytest.raises(PeerError, match="http is spoken"):
-            client._checked(httpx.URL("http://b.example/"), 80)
+            client._checked(client._target("http://b.example/"))
 
 
 def test_a_domain_of_the_network_does_not_call_this_machine_s_own_addresses() -> None:
@@ -301,7 +300,7 @@ def test_a_domain_of_the_network_does_not_call_this_machine_s_own_addresses() ->
         override_settings(HERALD=dataclasses.replace(config(), public_url="https://a.example")),
         pytest.raises(PeerError, match="not public"),
     ):
-        client._checked(httpx.URL("http://127.0.0.1:8000/"), 8000)
+        client._checked(client._target("http://127.0.0.1:8000/"))
 
 
 # Both together

@@ -1,8 +1,8 @@
 """Client of other domains: a signed POST, whose answer must be signed by that domain and bound to the request.
 
 Everything from the other side is bounded: time for the whole call, bytes of the answer, no redirects, no compression,
-no addresses of private networks. Proxies of the environment are not used. Connections are kept open: one event loop on
-a thread of its own per process carries all calls, because only an event loop can bound the whole time against a slow
+no addresses of private networks. Proxies of the environment are not used. Connections are kept open (connections.py): one event
+loop on a thread of its own per process carries all calls, because only an event loop can bound the whole time against a slow
 sender.
 """
 
@@ -13,11 +13,9 @@ import ipaddress
 import math
 import secrets
 import socket
-import ssl
 import threading
 import time
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError, Executor, Future, wait
 from contextlib import suppress
@@ -30,7 +28,6 @@ from eventing.access.selectors.keys import signing_key
 from eventing.access.verification.fetching import (
     ADDRESSES_TRIED_MAX,
     FETCH_S,
-    Address,
     host_field,
     host_of,
     is_private,
@@ -40,11 +37,12 @@ from eventing.access.verification.fetching import (
 from eventing.conf import config
 from eventing.core import strict_json
 from eventing.core.client_address import is_loopback
-from eventing.core.container import per_process
+from eventing.core.container import memoized, per_process
 from eventing.peering.peer_documents import document_refetch
 from eventing.peering.selectors.domain_documents import domain_keys
 from eventing.peering.selectors.recent_keys import Keys, domain_keys_recent
 from eventing.peering.wire import signatures
+from eventing.peering.wire.connections import Answer, AnswerTooLong, Connections, NotConnected, Place
 from eventing.peering.wire.messages import BODY_BYTES_MAX
 from eventing.peering.wire.signatures import BadSignature
 from eventing.sql.threads import connection_release
@@ -52,9 +50,6 @@ from eventing.store.peer_state import contact_note
 from eventing.telemetry import tracing
 
 ANSWER_BYTES_MAX = BODY_BYTES_MAX
-CONNECT_S_MAX = 5.0  # for one address; a dead one must not use up the whole call
-CLIENTS_MAX = 256  # addresses with open connections; of PEERS_MAX peers few are called at once
-IDLE_S = 30.0  # a connection unused for longer is closed
 REFETCH_S_MAX = FETCH_S + 1  # wait for a document with a new key; at most every 30 s for each domain
 RETRY_AFTER_S_MAX = 3600
 RETRY_AFTER_UNSIGNED_S_MAX = 60  # as forwarding's longest back-off: an unsigned answer may be of an intermediary
@@ -100,12 +95,6 @@ class PeerError(Exception):
         self.code = code
         self.status = status
         self.document = document or {}
-
-
-class _Raw(NamedTuple):
-    status: int
-    fields: list[tuple[str, str]]
-    body: bytes
 
 
 def call(
@@ -171,7 +160,7 @@ def begin(
 
 
 @per_process
-def _under_way() -> dict[str, tuple[float, Future[_Raw]]]:
+def _under_way() -> dict[str, tuple[float, Future[Answer]]]:
     """Return the last call to each domain: since when it waits, and its future. At most one per domain."""
     return {}
 
@@ -186,7 +175,7 @@ def give_up(domain: str, *, begun_before: float) -> None:
 
 
 def _answer(
-    request: signatures.SignedRequest, waiting: Future[_Raw], domain: str, timeout_s: float, keys: Keys | None
+    request: signatures.SignedRequest, waiting: Future[Answer], domain: str, timeout_s: float, keys: Keys | None
 ) -> bytes:
     """Wait for an answer and verify it. Raises PeerError."""
     raw = _received(waiting, timeout_s)
@@ -227,27 +216,63 @@ def _verified(answer: signatures.SignedAnswer, body: bytes, domain: str, keys: K
         verify(domain_keys(domain))
 
 
+class _Target(NamedTuple):
+    """A parsed address.
+
+    Attributes:
+        host: the name, for DNS and TLS.
+        host_field: of requests.
+        path: with the query.
+    """
+
+    tls: bool
+    host: str
+    port: int
+    host_field: str
+    path: str
+
+
+@memoized(maxsize=1024)
+def _target(url: str) -> _Target:
+    parsed = httpx.URL(url)
+    tls = parsed.scheme == "https"
+    path = parsed.raw_path.decode("ascii")
+    return _Target(tls, host_of(parsed), parsed.port or (443 if tls else 80), host_field(parsed), path)
+
+
 def _require_address(url: str) -> None:
     """Check the address before anything is signed for it. Raises PeerError."""
     with suppress(httpx.InvalidURL):  # a malformed IP address
-        httpx.URL(url)
+        _target(url)
         if is_address(url):
             return
     raise PeerError("unreachable", "The peer's address is not an https address (http on this machine only).")
 
 
-def _sending(request: signatures.SignedRequest, body: bytes, timeout_s: float) -> Future[_Raw]:
+def _sending(request: signatures.SignedRequest, body: bytes, timeout_s: float) -> Future[Answer]:
     deadline = time.monotonic() + timeout_s
-    url = httpx.URL(request.url)
-    port = url.port or (443 if url.scheme == "https" else 80)
-    addresses = _checked(url, port)
-    return _loop().begin(_post(url, port, addresses, request, body, deadline - time.monotonic()))
+    target = _target(request.url)
+    addresses = _checked(target)
+    sent = _encoded(request, target, body)
+    return _loop().begin(_post(target, addresses, sent, deadline - time.monotonic()))
 
 
-def _received(waiting: Future[_Raw], timeout_s: float) -> _Raw:
+def _encoded(request: signatures.SignedRequest, target: _Target, body: bytes) -> bytes:
+    fields = {
+        **request.headers,
+        "host": target.host_field,
+        "accept-encoding": "identity",  # a compressed answer could be small to receive and huge to read
+        "user-agent": "Herald",
+        "content-length": str(len(body)),
+    }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return f"{request.method} {target.path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + body
+
+
+def _received(waiting: Future[Answer], timeout_s: float) -> Answer:
     connection_release()  # the pool of PostgreSQL's connections is smaller than the number of threads that wait for domains
     try:
-        return waiting.result()
+        answer = waiting.result()
     except TimeoutError:
         raise PeerError(
             "unreachable", f"There was no complete answer within {timeout_s:g} s.", code=NO_ANSWER
@@ -256,10 +281,18 @@ def _received(waiting: Future[_Raw], timeout_s: float) -> _Raw:
         raise PeerError(
             "unreachable", "There was no answer on this connection, but on others.", code=NO_ANSWER
         ) from None
-    except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError) as error:
-        cut = isinstance(error, httpx.TransportError | OSError)
-        detail = f"The domain cannot be reached ({type(error).__name__})."
-        raise PeerError("unreachable", detail, code=NO_ANSWER if cut else "") from None
+    except AnswerTooLong:
+        raise PeerError(
+            "unreachable", f"The answer is longer than {ANSWER_BYTES_MAX} bytes.", code="too-large"
+        ) from None
+    except OSError as error:
+        detail = f"The domain cannot be reached ({error or type(error).__name__})."
+        raise PeerError("unreachable", detail, code=NO_ANSWER) from None
+    if 300 <= answer.status < 400:
+        raise PeerError("unreachable", "The answer is a redirect; redirects are not followed.", code="redirect")
+    if any(name.lower() == "content-encoding" and value != "identity" for name, value in answer.fields):
+        raise PeerError("unreachable", "The answer has an encoding that was not requested.", code="encoding")
+    return answer
 
 
 async def answers(peer_url: str, within_s: float, resolver: Executor) -> bool:
@@ -273,99 +306,60 @@ async def answers(peer_url: str, within_s: float, resolver: Executor) -> bool:
     """
     if not is_address(peer_url):
         return False
-    url = httpx.URL(peer_url)
-    port = url.port or (443 if url.scheme == "https" else 80)
+    target = _target(peer_url)
     with suppress(TimeoutError, OSError, PeerError):
         async with asyncio.timeout(within_s):
-            addresses = await asyncio.get_running_loop().run_in_executor(resolver, _checked, url, port)
+            addresses = await asyncio.get_running_loop().run_in_executor(resolver, _checked, target)
             for address in addresses:
                 with suppress(OSError):
-                    if await _answers_at(url, port, address):
+                    if await _answers_at(target, address):
                         return True
     return False
 
 
-async def _answers_at(url: httpx.URL, port: int, address: Address) -> bool:
-    tls = {"ssl": tls_context(), "server_hostname": host_of(url)} if url.scheme == "https" else {}
-    reader, writer = await asyncio.open_connection(str(address), port, **tls)  # type: ignore[arg-type]
+async def _answers_at(target: _Target, address: str) -> bool:
+    tls = {"ssl": tls_context(), "server_hostname": target.host} if target.tls else {}
+    reader, writer = await asyncio.open_connection(address, target.port, **tls)  # type: ignore[arg-type]
     try:
-        writer.write(f"HEAD /livez HTTP/1.1\r\nHost: {host_field(url)}\r\nConnection: close\r\n\r\n".encode("ascii"))
+        writer.write(f"HEAD /livez HTTP/1.1\r\nHost: {target.host_field}\r\nConnection: close\r\n\r\n".encode("ascii"))
         return bool(await reader.read(1))
     finally:
         writer.transport.abort()
 
 
-def _checked(url: httpx.URL, port: int) -> list[Address]:
+def _checked(target: _Target) -> list[str]:
     """Return the addresses that may be called, if all of the name's may."""
     try:
-        found = socket.getaddrinfo(host_of(url), port, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise PeerError("unreachable", "The peer's name cannot be resolved.") from None
-    texts = dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in found)
-    addresses: list[Address] = [ipaddress.ip_address(text) for text in texts]
-    ours = host_of(httpx.URL(config().base_url))
-    for address in addresses:
+    addresses = list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in found))
+    ours = _target(config().base_url).host
+    for address in map(ipaddress.ip_address, addresses):
         if address.is_loopback and is_loopback(ours):
             continue  # both domains are on this machine
         if not is_public(address) and not (config().allow_private_peers and is_private(address)):
             raise PeerError(
                 "unreachable", "The peer's name resolves to an address that is not public (HERALD_ALLOW_PRIVATE_PEERS)."
             )
-        if url.scheme != "https" and not address.is_loopback:
+        if not target.tls and not address.is_loopback:
             raise PeerError("unreachable", "http is spoken to domains on this machine only.")
     return addresses[:ADDRESSES_TRIED_MAX]
 
 
-async def _post(
-    url: httpx.URL, port: int, addresses: list[Address], request: signatures.SignedRequest, body: bytes, left_s: float
-) -> _Raw:
+async def _post(target: _Target, addresses: list[str], request: bytes, left_s: float) -> Answer:
     """Send the request to the first address that accepts the connection."""
+    connections = _loop().connections
     async with asyncio.timeout(left_s):
         for address in addresses[:-1]:
             try:
-                return await _ask(url, port, address, request, body, left_s)
-            except (httpx.ConnectError, httpx.ConnectTimeout):
+                return await connections.exchange(Place(target.tls, target.host, address, target.port), request)
+            except NotConnected:
                 continue
-        return await _ask(url, port, addresses[-1], request, body, left_s)
+        return await connections.exchange(Place(target.tls, target.host, addresses[-1], target.port), request)
 
 
-async def _ask(
-    url: httpx.URL, port: int, address: Address, request: signatures.SignedRequest, body: bytes, left_s: float
-) -> _Raw:
-    headers = {
-        **request.headers,
-        "host": host_field(url),
-        "accept-encoding": "identity",  # a compressed answer could be small to receive and huge to read
-        "user-agent": "Herald",
-    }
-    extensions: dict[str, Any] = {"timeout": httpx.Timeout(left_s, connect=min(left_s, CONNECT_S_MAX)).as_dict()}
-    if url.scheme == "https":
-        extensions["sni_hostname"] = host_of(url)
-    at = url.copy_with(host=str(address), port=port)
-    built = httpx.Request(request.method, at, headers=headers, content=body, extensions=extensions)
-    response = await _loop().connections(f"{url.scheme}://{host_of(url)}:{port}").handle_async_request(built)
-    try:
-        return await _read(response)
-    finally:
-        await response.aclose()
-
-
-async def _read(response: httpx.Response) -> _Raw:
-    if response.is_redirect:
-        raise PeerError("unreachable", "The answer is a redirect; redirects are not followed.", code="redirect")
-    if response.headers.get("content-encoding", "identity") != "identity":
-        raise PeerError("unreachable", "The answer has an encoding that was not requested.", code="encoding")
-    parts, size = [], 0
-    async for part in response.aiter_raw():
-        size += len(part)
-        if size > ANSWER_BYTES_MAX:
-            raise PeerError("unreachable", f"The answer is longer than {ANSWER_BYTES_MAX} bytes.", code="too-large")
-        parts.append(part)
-    fields = [(name.decode("ascii"), value.decode("latin-1")) for name, value in response.headers.raw]
-    return _Raw(response.status_code, fields, b"".join(parts))
-
-
-def _not_theirs(raw: _Raw, error: BadSignature) -> PeerError:
+def _not_theirs(raw: Answer, error: BadSignature) -> PeerError:
     """Return the error for an answer that is not proven to be the other domain's: a proxy or anybody else may have sent
     it.
     """
@@ -380,7 +374,7 @@ def _not_theirs(raw: _Raw, error: BadSignature) -> PeerError:
     )
 
 
-def _refused(raw: _Raw, headers: dict[str, str]) -> PeerError:
+def _refused(raw: Answer, headers: dict[str, str]) -> PeerError:
     """Return the error for a signed answer that is not a success."""
     document = _problem(raw.body)
     passing = raw.status in _BUSY or str(document.get("reason")) in _PASSING
@@ -409,29 +403,12 @@ class _Loop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self.connections = Connections(tls_context(), ANSWER_BYTES_MAX)
         weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop).atexit = False
-        self._connections: OrderedDict[str, httpx.AsyncHTTPTransport] = OrderedDict()
         threading.Thread(target=self._loop.run_forever, name="federation-client", daemon=True).start()
 
-    def begin(self, work: Coroutine[Any, Any, _Raw]) -> Future[_Raw]:
+    def begin(self, work: Coroutine[Any, Any, Answer]) -> Future[Answer]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def connections(self, place: str) -> httpx.AsyncHTTPTransport:
-        """Return the connections to one address: TLS has checked one name, so two names at one address share none.
-
-        Without httpx's client around them: calls have no cookies, redirects or credentials, and it takes a quarter of their time.
-        """
-        found = self._connections.get(place)
-        if found is None:
-            found = self._connections[place] = httpx.AsyncHTTPTransport(
-                trust_env=False,
-                verify=tls_context(),
-                limits=httpx.Limits(max_connections=4, max_keepalive_connections=2, keepalive_expiry=IDLE_S),
-            )
-            if len(self._connections) > CLIENTS_MAX:
-                self._connections.popitem(last=False)  # they close after the last call that uses them
-        self._connections.move_to_end(place)
-        return found
 
 
 _loop = per_process(_Loop)
