@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eventing.peering.wire import connections
-from eventing.peering.wire.connections import Answer, AnswerBroken, AnswerTooLong, Connections, NotConnected, Place
+from eventing.peering.wire.connections import AnswerBroken, AnswerTooLong, Connections, NotConnected, Place, RawAnswer
 from tests.subscriptions.push.certificates import certificate_made
 
 REQUEST = b"POST /federation/v1/exchange HTTP/1.1\r\nhost: b.test\r\ncontent-length: 0\r\n\r\n"
@@ -81,7 +81,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-async def asked(behaviour: Behaviour) -> Answer:
+async def asked(behaviour: Behaviour) -> RawAnswer:
     async with serving(behaviour) as (_, place):
         return await client().exchange(place, REQUEST)
 

@@ -22,6 +22,7 @@ from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 import httpx
+import uvloop
 
 from eventing.access.rules.policy_issuers import is_address
 from eventing.access.selectors.keys import signing_key
@@ -42,7 +43,7 @@ from eventing.peering.peer_documents import document_refetch
 from eventing.peering.selectors.domain_documents import domain_keys
 from eventing.peering.selectors.recent_keys import Keys, domain_keys_recent
 from eventing.peering.wire import signatures
-from eventing.peering.wire.connections import Answer, AnswerTooLong, Connections, NotConnected, Place
+from eventing.peering.wire.connections import AnswerTooLong, Connections, NotConnected, Place, RawAnswer
 from eventing.peering.wire.messages import BODY_BYTES_MAX
 from eventing.peering.wire.signatures import BadSignature
 from eventing.sql.threads import connection_release
@@ -160,7 +161,7 @@ def begin(
 
 
 @per_process
-def _under_way() -> dict[str, tuple[float, Future[Answer]]]:
+def _under_way() -> dict[str, tuple[float, Future[RawAnswer]]]:
     """Return the last call to each domain: since when it waits, and its future. At most one per domain."""
     return {}
 
@@ -175,7 +176,7 @@ def give_up(domain: str, *, begun_before: float) -> None:
 
 
 def _answer(
-    request: signatures.SignedRequest, waiting: Future[Answer], domain: str, timeout_s: float, keys: Keys | None
+    request: signatures.SignedRequest, waiting: Future[RawAnswer], domain: str, timeout_s: float, keys: Keys | None
 ) -> bytes:
     """Wait for an answer and verify it. Raises PeerError."""
     raw = _received(waiting, timeout_s)
@@ -249,7 +250,7 @@ def _require_address(url: str) -> None:
     raise PeerError("unreachable", "The peer's address is not an https address (http on this machine only).")
 
 
-def _sending(request: signatures.SignedRequest, body: bytes, timeout_s: float) -> Future[Answer]:
+def _sending(request: signatures.SignedRequest, body: bytes, timeout_s: float) -> Future[RawAnswer]:
     deadline = time.monotonic() + timeout_s
     target = _target(request.url)
     addresses = _checked(target)
@@ -269,7 +270,7 @@ def _encoded(request: signatures.SignedRequest, target: _Target, body: bytes) ->
     return f"{request.method} {target.path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1") + body
 
 
-def _received(waiting: Future[Answer], timeout_s: float) -> Answer:
+def _received(waiting: Future[RawAnswer], timeout_s: float) -> RawAnswer:
     connection_release()  # the pool of PostgreSQL's connections is smaller than the number of threads that wait for domains
     try:
         answer = waiting.result()
@@ -347,7 +348,7 @@ def _checked(target: _Target) -> list[str]:
     return addresses[:ADDRESSES_TRIED_MAX]
 
 
-async def _post(target: _Target, addresses: list[str], request: bytes, left_s: float) -> Answer:
+async def _post(target: _Target, addresses: list[str], request: bytes, left_s: float) -> RawAnswer:
     """Send the request to the first address that accepts the connection."""
     connections = _loop().connections
     async with asyncio.timeout(left_s):
@@ -359,7 +360,7 @@ async def _post(target: _Target, addresses: list[str], request: bytes, left_s: f
         return await connections.exchange(Place(target.tls, target.host, addresses[-1], target.port), request)
 
 
-def _not_theirs(raw: Answer, error: BadSignature) -> PeerError:
+def _not_theirs(raw: RawAnswer, error: BadSignature) -> PeerError:
     """Return the error for an answer that is not proven to be the other domain's: a proxy or anybody else may have sent
     it.
     """
@@ -374,7 +375,7 @@ def _not_theirs(raw: Answer, error: BadSignature) -> PeerError:
     )
 
 
-def _refused(raw: Answer, headers: dict[str, str]) -> PeerError:
+def _refused(raw: RawAnswer, headers: dict[str, str]) -> PeerError:
     """Return the error for a signed answer that is not a success."""
     document = _problem(raw.body)
     passing = raw.status in _BUSY or str(document.get("reason")) in _PASSING
@@ -402,12 +403,12 @@ class _Loop:
     """An event loop for calls, on a thread of its own, with its open connections."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = uvloop.new_event_loop()
         self.connections = Connections(tls_context(), ANSWER_BYTES_MAX)
         weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop).atexit = False
         threading.Thread(target=self._loop.run_forever, name="federation-client", daemon=True).start()
 
-    def begin(self, work: Coroutine[Any, Any, Answer]) -> Future[Answer]:
+    def begin(self, work: Coroutine[Any, Any, RawAnswer]) -> Future[RawAnswer]:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
 

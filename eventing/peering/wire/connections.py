@@ -37,7 +37,7 @@ class Place(NamedTuple):
     port: int
 
 
-class Answer(NamedTuple):
+class RawAnswer(NamedTuple):
     """An answer as it was received: status, fields in order, body."""
 
     status: int
@@ -70,7 +70,7 @@ class Connections:
         self._answer_bytes_max = answer_bytes_max
         self._places: OrderedDict[Place, _Pool] = OrderedDict()
 
-    async def exchange(self, place: Place, request: bytes) -> Answer:
+    async def exchange(self, place: Place, request: bytes) -> RawAnswer:
         """Send a request, on a connection that is open already if one is free, and return the answer.
 
         Raises NotConnected, AnswerBroken, AnswerTooLong.
@@ -149,7 +149,7 @@ class _Connection(asyncio.Protocol):
         self._answer_bytes_max = answer_bytes_max
         self._transport: asyncio.Transport | None = None
         self._rest: asyncio.TimerHandle | None = None
-        self._done: asyncio.Future[Answer] | None = None
+        self._done: asyncio.Future[RawAnswer] | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -164,7 +164,7 @@ class _Connection(asyncio.Protocol):
         """True while another exchange can be begun."""
         return self._transport is not None and not self._transport.is_closing()
 
-    def exchange(self, request: bytes) -> asyncio.Future[Answer]:
+    def exchange(self, request: bytes) -> asyncio.Future[RawAnswer]:
         """Send a request. The future has the answer, AnswerBroken or AnswerTooLong."""
         self._begin()
         self._done = self._loop.create_future()
@@ -268,7 +268,7 @@ class _Connection(asyncio.Protocol):
         if not self._keep_alive:
             self.close()
         if done is not None and not done.done():
-            done.set_result(Answer(self._status, self._fields, b"".join(self._body)))
+            done.set_result(RawAnswer(self._status, self._fields, b"".join(self._body)))
 
     def _fail(self, error: Exception) -> None:
         done = self._done
