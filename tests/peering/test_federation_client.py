@@ -212,6 +212,24 @@ def test_a_slow_answer_takes_no_more_than_the_time_it_was_given(peer: Callable[.
     assert time.monotonic() - began < 15.0, "the bytes come for ever"
 
 
+def test_a_peer_that_closes_every_connection_at_once_is_unreachable(peer: Callable[..., Server]) -> None:
+    server = peer(lambda connection, *_: connection.close())
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def hang_up() -> None:
+        for _ in range(10):
+            listening.accept()[0].close()
+
+    with ThreadPoolExecutor(1) as thread:
+        hanging_up = thread.submit(hang_up)
+        for url in (server.url, *[f"http://127.0.0.1:{listening.getsockname()[1]}"] * 10):
+            with pytest.raises(PeerError) as raised:
+                call(url, THEM, EXCHANGE, b"body", 5.0)
+            assert (raised.value.kind, raised.value.code) == ("unreachable", client.NO_ANSWER)
+        hanging_up.result()
+    listening.close()
+
+
 def test_a_peer_that_is_not_there_is_unreachable(peer: Callable[..., Server]) -> None:
     server = peer(answering(lambda request, body: b""))
     server.url = "http://127.0.0.1:9"

@@ -165,7 +165,12 @@ class _Connection(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def exchange(self, request: bytes) -> asyncio.Future[RawAnswer]:
-        """Send a request. The future has the answer, AnswerBroken or AnswerTooLong."""
+        """Send a request. The future has the answer, AnswerBroken or AnswerTooLong.
+
+        Raises AnswerBroken where the connection ended meanwhile, as one may that was only just made.
+        """
+        if not self.is_open:
+            raise AnswerBroken("closed")
         self._begin()
         self._done = self._loop.create_future()
         cast(asyncio.Transport, self._transport).write(request)
@@ -242,7 +247,7 @@ class _Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Take the status."""
         status = self._parser.get_status_code()
-        if self._status or 100 <= status < 200:
+        if self._status or status < 200:
             return
         self._status = status
         self._keep_alive = self._parser.should_keep_alive()
