@@ -23,7 +23,7 @@ IDLE_S = 30.0  # a connection unused for longer is closed
 
 
 class Place(NamedTuple):
-    """Where connections go: one address of a name. TLS checks the name, so two names at one address share no connection.
+    """Destination of connections: one address of a name. TLS checks the name, so two names at one address share no connection.
 
     Attributes:
         tls: whether the connections are encrypted.
