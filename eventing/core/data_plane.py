@@ -95,11 +95,14 @@ def data_plane_address(url: str) -> DataPlaneAddress:
             )
         return DataPlaneAddress(url)
     kind, tls = SEVERAL[scheme]
-    parts = urlsplit(url)
-    user_and_password, _, hosts = parts.netloc.rpartition("@")
-    path, access = parts.path.strip("/"), SentinelAccess()
+    # By hand: several hosts are no host to urlsplit, and newer Pythons refuse brackets that do not enclose all of it.
+    before, _, fragment = url.partition("://")[2].partition("#")
+    place, _, query_text = before.partition("?")
+    netloc, _, path = place.partition("/")
+    user_and_password, _, hosts = netloc.rpartition("@")
+    path, access = path.strip("/"), SentinelAccess()
     try:
-        query = parameters_of(parts.query)
+        query = parameters_of(query_text)
         if kind == SENTINEL:
             access = sentinel_access(query)
     except ValueError:
@@ -110,7 +113,7 @@ def data_plane_address(url: str) -> DataPlaneAddress:
         database = path
     places = _places(hosts, _PORTS[kind])
     names_needed = kind == SENTINEL and (not all(masters) or "/" in path or len(set(masters)) < len(masters))
-    if not places or names_needed or query or parts.fragment or not database.isdecimal() or (kind == CLUSTER and path):
+    if not places or names_needed or query or fragment or not database.isdecimal() or (kind == CLUSTER and path):
         raise _unreadable(kind)
     if kind == CLUSTER and database != "0":
         raise ConfigError("HERALD_REDIS_URL names a database of a cluster, which has only database 0.")

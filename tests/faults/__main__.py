@@ -69,7 +69,8 @@ def source_tree(commit: str, folder: Path) -> Path:
     """The source tree of a commit, in a folder of `folder`."""
     found = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True)
     with tarfile.open(fileobj=io.BytesIO(found.stdout)) as archive:
-        archive.extractall(folder / "older", filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # absent before 3.11.4
+        archive.extractall(folder / "older")
     return folder / "older"
 
 

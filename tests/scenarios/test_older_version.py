@@ -32,7 +32,8 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"the commit {OLDER} is not in the history of this checkout")
     folder = tmp_path_factory.mktemp("older")
     with tarfile.open(fileobj=io.BytesIO(found.stdout)) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # absent before 3.11.4
+        archive.extractall(folder)
     return folder
 
 

@@ -64,7 +64,9 @@ _TIMESTAMP = re.compile(
 # RFC 2045, section 5.1.
 _RFC2045_NAME = r"[!#$%&'*+\-.0-9A-Z^_`a-z{|}~]++"
 _PARAMETER = rf" *+; *+({_RFC2045_NAME})=({_RFC2045_NAME}|\"(?:[ !#-\[\]-~]|\\[ -~])*+\")"
-_MEDIA_TYPE = re.compile(rf"({_RFC2045_NAME}/{_RFC2045_NAME})((?:{_PARAMETER})*+)")
+_MEDIA_TYPE = re.compile(
+    rf"({_RFC2045_NAME}/{_RFC2045_NAME})((?>(?:{_PARAMETER})*))"  # Python 3.11.2 mistakes `*+` after a group that captures
+)
 _PARAMETERS = re.compile(_PARAMETER)
 
 
