@@ -1,7 +1,7 @@
 """Connections to other domains: HTTP/1.1, one exchange at a time on each, kept open between exchanges.
 
 httptools parses answers; this module bounds them. Time is the caller's: an exchange that is cancelled closes its connection.
-A general client took twenty times the processor time for a request of forwarding (docs/decisions/0141).
+A general client took five times the processor time for a request (docs/decisions/0141).
 """
 
 from __future__ import annotations
